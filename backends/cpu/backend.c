@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CPU as a device: which instruction set it has, its limits read from the machine, its memory. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "cpu.h"
+
+_Static_assert(sizeof(int) >= 4, "tilings are ints");
+
+/* The instruction sets that are compiled in, best first, and whether this machine (and its
+ * operating system, which __builtin_cpu_supports asks too) has them. */
+extern const tg_isa tg_isa_portable, tg_isa_avx2, tg_isa_avx512;
+
+static int has_isa(const tg_isa *isa)
+{
+#if defined(TG_HAS_ISA_AVX512)
+    __builtin_cpu_init();
+    if (isa == &tg_isa_avx512)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    if (isa == &tg_isa_avx2)
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#endif
+    return isa == &tg_isa_portable;
+}
+
+static const tg_isa *const isas[] = {
+#if defined(TG_HAS_ISA_AVX512)
+    &tg_isa_avx512,
+#endif
+#if defined(TG_HAS_ISA_AVX2)
+    &tg_isa_avx2,
+#endif
+    &tg_isa_portable,
+};
+enum { ISAS = sizeof isas / sizeof isas[0] };
+
+/* TILEGEMM_ISA names the best instruction set that may be used; an absent one means the next. */
+static const tg_isa *find_isa(tg_context *ctx)
+{
+    const char *at_most = getenv("TILEGEMM_ISA");
+    int first = 0;
+    if (at_most && *at_most)
+        while (first < ISAS && strcmp(isas[first]->name, at_most) != 0)
+            first++;
+    for (int i = first; i < ISAS; i++)
+        if (has_isa(isas[i]))
+            return isas[i];
+    char names[64] = "";
+    for (int i = 0; i < ISAS; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), " %s", isas[i]->name);
+    tg_fail(ctx, TG_BAD_ARGUMENT, "TILEGEMM_ISA = \"%s\" is none of%s", at_most, names);
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------------ what the machine is */
+
+static int64_t cache_bytes(int name, int64_t otherwise)
+{
+    long bytes = sysconf(name);
+    return bytes > 0 ? bytes : otherwise;
+}
+
+static int allowed_cores(void)
+{
+#ifdef _OPENMP
+    return (int)tg_clamp(omp_get_max_threads(), 1, 1024);
+#else
+    return 1;
+#endif
+}
+
+static void read_name(char *name, size_t size, const char *isa)
+{
+    char line[256] = "", model[96] = "CPU";
+    FILE *cpuinfo = fopen("/proc/cpuinfo", "r");
+    while (cpuinfo && fgets(line, sizeof line, cpuinfo)) {
+        if (strncmp(line, "model name", 10) != 0 || !strchr(line, ':'))
+            continue;
+        snprintf(model, sizeof model, "%.90s", strchr(line, ':') + 2);
+        model[strcspn(model, "\n")] = '\0';
+        break;
+    }
+    if (cpuinfo)
+        fclose(cpuinfo);
+    snprintf(name, size, "%s, %s", model, isa);
+}
+
+/* ---------------------------------------------------------------------------------- threads and fork
+ * An OpenMP runtime's threads do not exist in a child made by fork(), and libgomp waits for them
+ * forever. The child is marked, and works alone. */
+static atomic_int is_forked_child;
+
+static void mark_child(void) { atomic_store(&is_forked_child, 1); }
+
+static void watch_forks(void) { pthread_atfork(NULL, NULL, mark_child); }
+
+int tg_cpu_may_thread(void)
+{
+#ifdef _OPENMP
+    return !omp_in_parallel() && !atomic_load_explicit(&is_forked_child, memory_order_relaxed);
+#else
+    return 0;
+#endif
+}
+
+/* -------------------------------------------------------------------------------------- the backend */
+
+static tg_status cpu_reason(char *reason, size_t size)
+{
+    (void)reason, (void)size;
+    return TG_OK;
+}
+
+static tg_status cpu_open(tg_context *ctx, int device)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    if (device != 0)
+        return tg_fail(ctx, TG_NO_DEVICE, "device = %d: the CPU is device 0 only", device);
+    const tg_isa *isa = find_isa(ctx);
+    if (!isa)
+        return ctx->status;
+    tg_cpu *cpu = malloc(sizeof *cpu);
+    if (!cpu)
+        return tg_fail(ctx, TG_OUT_OF_MEMORY, "%zu bytes could not be had", sizeof *cpu);
+    cpu->isa = isa;
+    ctx->device = cpu;
+    read_name(ctx->device_name, sizeof ctx->device_name, isa->name);
+    ctx->limits = (tg_limits){.lanes = {1, 1},
+                              .vec_bytes = isa->vec_bytes,
+                              .registers = isa->registers,
+                              .register_bytes = isa->vec_bytes,
+                              .units = allowed_cores()};
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+    ctx->limits.l1 = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
+    ctx->limits.l2 = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 512 << 10);
+    ctx->limits.l3 = cache_bytes(_SC_LEVEL3_CACHE_SIZE, 8 * ctx->limits.l2);
+#else
+    ctx->limits.l1 = 32 << 10;
+    ctx->limits.l2 = 512 << 10;
+    ctx->limits.l3 = 4 << 20;
+#endif
+    return TG_OK;
+}
+
+static void cpu_close(tg_context *ctx) { free(ctx->device); }
+
+tg_kernel tg_cpu_kernel(const tg_isa *isa, tg_tile tile, tg_type type)
+{
+    tg_kernel found = {NULL, 0};
+    for (int row = 0; row < tg_tile_count(); row++) {
+        const tg_tile t = tg_tile_at(row);
+        const tg_kernel kernel = isa->kernels[type - 1][row];
+        if (t.vec != tile.vec || t.form != tile.form)
+            continue;
+        if (t.thread.m == tile.thread.m && t.thread.n == tile.thread.n)
+            return kernel;
+        if (kernel.is_ragged && t.thread.m >= tile.thread.m && t.thread.n >= tile.thread.n)
+            found = kernel;
+    }
+    return found;
+}
+
+static const char *cpu_missing(const tg_context *ctx, tg_tile tile, tg_type type)
+{
+    return tg_cpu_kernel(((const tg_cpu *)ctx->device)->isa, tile, type).run
+               ? NULL
+               : "no row of the table has this thread tile, vec and form, so no CPU kernel has";
+}
+
+/* Large memory is aligned to large pages, and asks for them: packed panels then need few of the
+ * processor's address translations. */
+static tg_status cpu_alloc(tg_context *ctx, size_t bytes, void **memory)
+{
+    const size_t large_page = 2 << 20, alignment = bytes < large_page ? 64 : large_page;
+    *memory = bytes <= PTRDIFF_MAX - large_page
+                  ? aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment)
+                  : NULL;
+    if (!*memory)
+        return tg_fail(ctx, TG_OUT_OF_MEMORY, "%zu bytes could not be had", bytes);
+#ifdef MADV_HUGEPAGE
+    if (alignment == large_page)
+        madvise(*memory, bytes, MADV_HUGEPAGE);
+#endif
+    return TG_OK;
+}
+
+static tg_status cpu_free(tg_context *ctx, void *memory)
+{
+    (void)ctx;
+    free(memory);
+    return TG_OK;
+}
+
+static tg_status cpu_upload(tg_context *ctx, void *device, const void *host, size_t bytes)
+{
+    (void)ctx;
+    memmove(device, host, bytes);
+    return TG_OK;
+}
+
+static tg_status cpu_download(tg_context *ctx, void *host, const void *device, size_t bytes)
+{
+    return cpu_upload(ctx, host, device, bytes);
+}
+
+static tg_status cpu_sync(tg_context *ctx)
+{
+    (void)ctx;
+    return TG_OK;
+}
+
+static tg_status cpu_set_stream(tg_context *ctx, void *stream)
+{
+    if (stream)
+        return tg_fail(ctx, TG_NOT_SUPPORTED, "stream = %p: the CPU has no streams, only NULL",
+                       stream);
+    return TG_OK;
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static tg_status cpu_peak(tg_context *ctx, tg_type type, double *flops)
+{
+    const tg_isa *isa = ((const tg_cpu *)ctx->device)->isa;
+    const int threads = tg_cpu_may_thread() ? ctx->threads ? ctx->threads : ctx->limits.units : 1;
+    double total = 0;
+#ifdef _OPENMP
+#pragma omp parallel num_threads(threads) reduction(+ : total)
+#endif
+    {
+        double sink = 0, best = 0;
+        for (int pass = 0; pass < 4; pass++) {
+            double start = seconds(), done = isa->spin[type - 1](40000, &sink);
+            double rate = done / (seconds() - start);
+            if (rate > best && sink < 1)
+                best = rate;
+        }
+        total += best;
+    }
+    (void)threads;
+    *flops = total;
+    return TG_OK;
+}
+
+const tg_backend tg_backend_cpu = {.name = "cpu",
+                                   .reason = cpu_reason,
+                                   .open = cpu_open,
+                                   .close = cpu_close,
+                                   .missing = cpu_missing,
+                                   .workspace = tg_cpu_workspace,
+                                   .gemm = tg_cpu_gemm,
+                                   .alloc = cpu_alloc,
+                                   .free = cpu_free,
+                                   .upload = cpu_upload,
+                                   .download = cpu_download,
+                                   .sync = cpu_sync,
+                                   .set_stream = cpu_set_stream,
+                                   .peak = cpu_peak};

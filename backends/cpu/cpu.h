@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the loops (gemm.c) know of the kernels of one instruction set (kernels.c). */
+#ifndef TG_CPU_H
+#define TG_CPU_H
+
+#include "gemm.h"
+
+enum { TG_CPU_TYPES = 2, TG_CPU_ROWS = 64 }; /* f32, f64; rows of the table, at most */
+
+/* One thread tile: c := alpha * a * b + beta * c over k, rows x (vectors * vec).
+ * a is rows x k with the strides given, b is k x (vectors * vec) with unit column stride.
+ * beta == 0: c is only written. Strides count elements. */
+typedef struct tg_step {
+    int64_t k;
+    const void *a, *b;
+    void *c;
+    int64_t a_row, a_col, b_row, c_row;
+    int rows, vectors;
+    double alpha, beta;
+} tg_step;
+
+/* run also takes fewer rows and vectors than the thread tile has, if is_ragged; else it ignores
+ * both and always does all of the tile. */
+typedef struct tg_kernel {
+    void (*run)(const tg_step *step); /* NULL where vec is wider than a register */
+    int is_ragged;
+} tg_kernel;
+
+/* to[o * to_outer + i * to_inner] = from[o * from_outer + i * from_inner], outer x inner elements */
+typedef void tg_copy(void *to, int64_t to_outer, int64_t to_inner, const void *from,
+                     int64_t from_outer, int64_t from_inner, int64_t outer, int64_t inner);
+
+typedef struct tg_isa {
+    const char *name;
+    int vec_bytes, registers;
+    tg_kernel kernels[TG_CPU_TYPES][TG_CPU_ROWS];
+    tg_copy *copy[TG_CPU_TYPES];
+    /* Runs rounds of independent multiply-adds; returns their number of operations. */
+    double (*spin[TG_CPU_TYPES])(int64_t rounds, double *sink);
+} tg_isa;
+
+/* A backend's own part of a context. */
+typedef struct tg_cpu {
+    const tg_isa *isa;
+} tg_cpu;
+
+/* The kernel for a tiling: that of a row with its thread, vec and form, or a ragged one that is
+ * larger. run is NULL if there is none. */
+tg_kernel tg_cpu_kernel(const tg_isa *isa, tg_tile tile, tg_type type);
+
+size_t tg_cpu_workspace(const tg_context *ctx, const tg_problem *p, const tg_plan *plan);
+tg_status tg_cpu_gemm(tg_context *ctx, const tg_problem *p, const tg_plan *plan);
+
+/* May this call start threads? Not inside a parallel region, nor in a child made by fork(). */
+int tg_cpu_may_thread(void);
+
+#endif

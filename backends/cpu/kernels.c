@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Everything that depends on the instruction set: compiled once for each, as TG_ISA names it, with
+ * that set's compiler flags. It instantiates the micro-kernel for every row of the table. */
+#include <string.h>
+
+#include "cpu.h"
+
+#if defined(__AVX512F__)
+enum { VEC_BYTES = 64, REGISTERS = 32 };
+#elif defined(__AVX2__)
+enum { VEC_BYTES = 32, REGISTERS = 16 };
+#elif defined(__aarch64__)
+enum { VEC_BYTES = 16, REGISTERS = 32 };
+#else
+enum { VEC_BYTES = 16, REGISTERS = 16 };
+#endif
+
+/* Loops over the thread tile must unroll fully, or the accumulators end up in memory. */
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 64")
+#endif
+/* How many steps of k ahead B is fetched: it comes from L2, and streams past A in L1. */
+enum { FETCH_STEPS = 12 };
+
+#define JOIN_(x, y) x##y
+#define JOIN(x, y) JOIN_(x, y)
+
+#define TG_T float
+#define TG_V 1
+#define NAME(x) x##_float_1
+#include "microkernel.h"
+#undef TG_V
+#undef NAME
+#define TG_V 2
+#define NAME(x) x##_float_2
+#include "microkernel.h"
+#undef TG_V
+#undef NAME
+#define TG_V 4
+#define NAME(x) x##_float_4
+#include "microkernel.h"
+#undef TG_V
+#undef NAME
+#define TG_V 8
+#define NAME(x) x##_float_8
+#include "microkernel.h"
+#undef TG_V
+#undef NAME
+#define TG_V 16
+#define NAME(x) x##_float_16
+#include "microkernel.h"
+#undef TG_V
+#undef NAME
+#define NAME(x) x##_float
+#include "pack.h"
+#undef NAME
+#undef TG_T
+
+#define TG_T double
+#define TG_V 1
+#define NAME(x) x##_double_1
+#include "microkernel.h"
+#undef TG_V
+#undef NAME
+#define TG_V 2
+#define NAME(x) x##_double_2
+#include "microkernel.h"
+#undef TG_V
+#undef NAME
+#define TG_V 4
+#define NAME(x) x##_double_4
+#include "microkernel.h"
+#undef TG_V
+#undef NAME
+#define TG_V 8
+#define NAME(x) x##_double_8
+#include "microkernel.h"
+#undef TG_V
+#undef NAME
+#define TG_V 16
+#define NAME(x) x##_double_16
+#include "microkernel.h"
+#undef TG_V
+#undef NAME
+#define NAME(x) x##_double
+#include "pack.h"
+#undef NAME
+#undef TG_T
+
+/* One function for each type and row. Rows whose vec is wider than a register are left empty.
+ * The CPU's own rows (no block of their own) that fill the register have a body for every smaller
+ * number of rows and vectors too, so that ragged edges cost what they are worth. */
+#define M_(m, n) m
+#define N_(m, n) n
+#define BLOCK_M_(m, n, k) m
+#define WIDE(ctype, vec) ((vec) * sizeof(ctype) > VEC_BYTES)
+#define RAGGED(ctype, vec, block_m) ((block_m) == 0 && (vec) * sizeof(ctype) == VEC_BYTES)
+#define OUTER(ctype, vec, rows, vectors, form)                                                 \
+    outer_##ctype##_##vec(acc, b_now, rows, vectors, form == TG_OUTER_T ? 1 : step->a_row, step)
+#define IF_ROWS(count, ctype, mr, nv, vec, form)                                               \
+    case count:                                                                                \
+        if ((count) > (mr))                                                                    \
+            return;                                                                            \
+        if (step->vectors == 1)                                                                \
+            OUTER(ctype, vec, count, 1, form);                                                 \
+        else if ((nv) >= 2 && step->vectors == 2)                                              \
+            OUTER(ctype, vec, count, 2, form);                                                 \
+        else if ((nv) >= 3)                                                                    \
+            OUTER(ctype, vec, count, 3, form);                                                 \
+        return;
+#define FOR_ROWS(...)                                                                          \
+    IF_ROWS(1, __VA_ARGS__)                                                                    \
+    IF_ROWS(2, __VA_ARGS__)                                                                    \
+    IF_ROWS(3, __VA_ARGS__)                                                                    \
+    IF_ROWS(4, __VA_ARGS__)                                                                    \
+    IF_ROWS(5, __VA_ARGS__)                                                                    \
+    IF_ROWS(6, __VA_ARGS__)                                                                    \
+    IF_ROWS(7, __VA_ARGS__)                                                                    \
+    IF_ROWS(8, __VA_ARGS__)                                                                    \
+    IF_ROWS(9, __VA_ARGS__)                                                                    \
+    IF_ROWS(10, __VA_ARGS__)                                                                   \
+    IF_ROWS(11, __VA_ARGS__)                                                                   \
+    IF_ROWS(12, __VA_ARGS__)                                                                   \
+    IF_ROWS(13, __VA_ARGS__)                                                                   \
+    IF_ROWS(14, __VA_ARGS__)
+#define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note)              \
+    KERNEL(float, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form)                       \
+    KERNEL(double, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form)
+#define KERNEL(ctype, name, block_m, mr, nr, vec, form)                                        \
+    static void name##_##ctype(const tg_step *step)                                            \
+    {                                                                                          \
+        if (WIDE(ctype, vec))                                                                  \
+            return;                                                                            \
+        vector_##ctype##_##vec acc[(mr) * (nr) / (vec)], b_now[(nr) / (vec)];                  \
+        if (RAGGED(ctype, vec, block_m))                                                       \
+            switch (step->rows) {                                                              \
+                FOR_ROWS(ctype, mr, (nr) / (vec), vec, form)                                   \
+            }                                                                                  \
+        else if (form == TG_DOT)                                                               \
+            dot_##ctype##_##vec(acc, mr, (nr) / (vec), step);                                  \
+        else                                                                                   \
+            OUTER(ctype, vec, mr, (nr) / (vec), form);                                         \
+    }
+#include "tiles.def"
+
+/* The most multiply-adds that registers alone allow: 12 chains hide any latency of today. */
+#define SPIN(ctype, width)                                                                      \
+    static double spin_##ctype(int64_t rounds, double *sink)                                    \
+    {                                                                                           \
+        enum { CHAINS = 12, LANES = VEC_BYTES / sizeof(ctype) };                                \
+        typedef ctype wide __attribute__((vector_size(VEC_BYTES)));                             \
+        wide chain[CHAINS], factor = (wide){0} + (ctype)(1 + *sink);                            \
+        UNROLL for (int i = 0; i < CHAINS; i++) chain[i] = factor * (ctype)i;                   \
+        for (int64_t round = 0; round < rounds; round++)                                        \
+            UNROLL for (int i = 0; i < CHAINS; i++) chain[i] = chain[i] * factor + factor;      \
+        UNROLL for (int i = 0; i < CHAINS; i++) *sink += (double)chain[i][0] * 1e-300;          \
+        return 2.0 * CHAINS * LANES * (double)rounds;                                           \
+    }
+SPIN(float, 4)
+SPIN(double, 8)
+
+_Static_assert(TG_F32 == 1 && (int)TG_F64 == TG_CPU_TYPES, "the tables below are indexed by type - 1");
+
+const tg_isa JOIN(tg_isa_, TG_ISA) = {
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+    TEXT(TG_ISA),
+    VEC_BYTES,
+    REGISTERS,
+    {{
+#define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note) \
+    {WIDE(float, vec) ? NULL : name##_float, RAGGED(float, vec, BLOCK_M_ block)},
+#include "tiles.def"
+     },
+     {
+#define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note) \
+    {WIDE(double, vec) ? NULL : name##_double, RAGGED(double, vec, BLOCK_M_ block)},
+#include "tiles.def"
+     }},
+    {copy_float, copy_double},
+    {spin_float, spin_double}};

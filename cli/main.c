@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The program `tilegemm`: what it can do, one line each, and how to call it. Exit status: 0 all
+ * went well, 1 something failed (a sentence on stderr says what), 2 it was called wrongly.
+ */
+#include "cli.h"
+
+#include <locale.h>
+#include <string.h>
+
+static const cli_command command_table[] = {
+    {"info", "", "Shows the backends, the device and its limits.", cli_info,
+     {"--backend", "--threads"}},
+    {"tiles", "", "Shows every tiling and which machines can run it, and why not.", cli_tiles,
+     {"--backend", "--type"}},
+    {"explain", "M N K", "Draws how a problem is cut, and counts what that costs.", cli_explain,
+     {"--backend", "--threads", "--type", "--tile"}},
+    {"ladder", "[M N K]",
+     "Times the ladder: from one output per thread to warp tiles, one idea a rung.\n"
+     "Without a shape: 512 512 512.",
+     cli_ladder, {"--backend", "--threads", "--type", "--rounds"}},
+    {"multiply", "A.npy B.npy -o C.npy",
+     "Multiplies two matrices in NumPy files: C := alpha * A * B + beta * C0.", cli_multiply,
+     {"--backend", "--threads", "--tile", "-o", "--trans-a", "--trans-b", "--alpha", "--c",
+      "--beta", "--verify", "--quiet"}},
+    {"bench", "[SHAPE ...]",
+     "Times multiplications, in turn with other libraries, and checks their results.\n"
+     "SHAPE is MxNxK, 512 for a cube, or 64..4096 for the cubes of all doublings between.",
+     cli_bench,
+     {"--backend", "--threads", "--type", "--tile", "--trans", "--shapes", "--peer", "--rounds",
+      "--json"}},
+    {"check", "", "Runs every tiling on this machine and compares with exact results.", cli_check,
+     {"--backend", "--threads", "--tile", "--report"}},
+};
+
+enum { COMMANDS = sizeof(command_table) / sizeof(command_table[0]) };
+
+static int print_help(void)
+{
+    printf("tilegemm %s: matrix multiplication from one tiling description\n\n"
+           "usage: tilegemm COMMAND [ARGUMENT ...]\n\n", tg_version());
+    for (int i = 0; i < COMMANDS; i++) {
+        const char *summary = command_table[i].summary;
+        printf("  %-10s %.*s\n", command_table[i].name, (int)strcspn(summary, "\n"), summary);
+    }
+    printf("\n`tilegemm COMMAND --help` shows the options of a command.\n"
+           "`tilegemm --version` prints the version.\n");
+    return CLI_OK;
+}
+
+static int print_command_help(const cli_command *command)
+{
+    printf("usage: tilegemm %s%s%s [OPTION ...]\n\n%s\n\n", command->name,
+           *command->words ? " " : "", command->words, command->summary);
+    cli_print_options(command);
+    return CLI_OK;
+}
+
+static int run_command(const cli_command *command, int argc, char **argv)
+{
+    cli_options options;
+    cli_name_command(command->name);
+    int rc = cli_parse(command, argc, argv, &options);
+    if (rc != CLI_OK)
+        return rc;
+    if (options.help)
+        return print_command_help(command);
+    if (!*command->words && options.word_count > 0)
+        return cli_misuse("%s takes no argument such as \"%s\"", command->name, options.words[0]);
+    return command->run(&options);
+}
+
+static int dispatch(int argc, char **argv)
+{
+    if (argc < 2)
+        return cli_misuse("which command?");
+    const char *name = argv[1];
+    if (strcmp(name, "--version") == 0)
+        return printf("tilegemm %s\n", tg_version()) > 0 ? CLI_OK : CLI_FAILED;
+    int wants_help = strcmp(name, "help") == 0;
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || (wants_help && argc == 2))
+        return print_help();
+    if (wants_help)
+        name = argv[2];
+    for (int i = 0; i < COMMANDS; i++) {
+        if (strcmp(name, command_table[i].name) == 0)
+            return wants_help ? print_command_help(&command_table[i])
+                              : run_command(&command_table[i], argc - 2, argv + 2);
+    }
+    return cli_misuse("there is no %s \"%s\"", name[0] == '-' ? "option" : "command", name);
+}
+
+int main(int argc, char **argv)
+{
+    setlocale(LC_CTYPE, "");
+    int rc = dispatch(argc, argv);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return cli_fail("the output could not be written");
+    return rc;
+}

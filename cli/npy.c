@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * NumPy's .npy files, format versions 1.0, 2.0 and 3.0, as mapped memory:
+ *
+ *     \x93NUMPY  major minor  header length (2 bytes, from 2.0 on 4)  header  elements
+ *     header: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 5), } and spaces
+ *
+ * A new file lives under a temporary name in the folder of its target until it is kept, and leaves
+ * nothing behind if the program fails or is interrupted before.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ------------------------------------------------------------------------------------- reading */
+typedef struct header {
+    char descr[16];
+    int is_fortran, rank;
+    int64_t dims[2];
+    unsigned seen; /* a bit for each of the three keys */
+} header;
+
+static void skip_space(const char **at) { *at += strspn(*at, " \t\r\n"); }
+
+static int skip(const char **at, const char *text)
+{
+    skip_space(at);
+    size_t length = strlen(text);
+    if (strncmp(*at, text, length) != 0)
+        return 0;
+    *at += length;
+    return 1;
+}
+
+static int read_string(const char **at, char *text, size_t size)
+{
+    skip_space(at);
+    char quote = **at;
+    const char *end = quote == '\'' || quote == '"' ? strchr(*at + 1, quote) : NULL;
+    if (!end || (size_t)(end - *at) > size)
+        return 0;
+    size_t length = (size_t)(end - *at - 1);
+    memcpy(text, *at + 1, length);
+    text[length] = 0;
+    *at = end + 1;
+    return 1;
+}
+
+static int read_shape(const char **at, header *h)
+{
+    if (!skip(at, "("))
+        return 0;
+    for (h->rank = 0; !skip(at, ")"); h->rank++) {
+        char digits[24] = "";
+        size_t length = strspn(*at, "0123456789");
+        int64_t dim;
+        if (length >= sizeof digits)
+            return 0;
+        memcpy(digits, *at, length);
+        if (!cli_parse_int(digits, 0, INT64_MAX, &dim))
+            return 0;
+        if (h->rank < 2)
+            h->dims[h->rank] = dim;
+        *at += length;
+        skip(at, "L"); /* as Python 2 wrote it */
+        skip_space(at);
+        if (!skip(at, ",") && **at != ')')
+            return 0;
+    }
+    return 1;
+}
+
+static int read_entry(const char **at, header *h)
+{
+    static const char *const keys[] = {"descr", "fortran_order", "shape"};
+    char key[16];
+    unsigned which = 0;
+    if (!read_string(at, key, sizeof key) || !skip(at, ":"))
+        return 0;
+    while (which < 3 && strcmp(key, keys[which]) != 0)
+        which++;
+    if (which == 3 || h->seen & 1u << which)
+        return 0;
+    h->seen |= 1u << which;
+    if (which == 0) {
+        skip_space(at);
+        return read_string(at, h->descr, sizeof h->descr);
+    }
+    if (which == 2)
+        return read_shape(at, h);
+    h->is_fortran = skip(at, "True");
+    return h->is_fortran || skip(at, "False");
+}
+
+static int read_header(const char *text, header *h)
+{
+    memset(h, 0, sizeof *h);
+    if (!skip(&text, "{"))
+        return 0;
+    while (!skip(&text, "}")) {
+        if (!read_entry(&text, h))
+            return 0;
+        skip_space(&text);
+        if (!skip(&text, ",") && *text != '}')
+            return 0;
+    }
+    skip_space(&text);
+    return *text == 0 && h->seen == 7;
+}
+
+/* CLI_OK with the type set, or what is wrong with the element type. */
+static int check_type(const char *path, const char *descr, tg_type *type)
+{
+    if (strcmp(descr, "<f4") == 0 || strcmp(descr, "<f8") == 0) {
+        *type = descr[2] == '4' ? TG_F32 : TG_F64;
+        return CLI_OK;
+    }
+    if (descr[0] == '>')
+        return cli_fail("%s holds big-endian elements (\"%s\"): convert it with astype('<f4') or "
+                        "astype('<f8')", path, descr);
+    if (descr[0] && strchr("iub", descr[1]))
+        return cli_fail("%s holds integers (\"%s\"): convert it with astype('float32') or "
+                        "astype('float64')", path, descr);
+    return cli_fail("%s holds elements of type \"%s\", and only float32 (\"<f4\") and float64 "
+                    "(\"<f8\") are multiplied", path, descr);
+}
+
+static int check_shape(const char *path, const header *h)
+{
+    if (h->rank == 2)
+        return CLI_OK;
+    if (h->rank == 1)
+        return cli_fail("%s holds a vector of %lld elements: make it a matrix with "
+                        "reshape(1, -1) or reshape(-1, 1)", path, (long long)h->dims[0]);
+    return cli_fail("%s has %d dimensions, and a matrix has 2", path, h->rank);
+}
+
+/* Points the view at the elements, which begin at byte `offset`. */
+static int place_view(cli_npy *file, const header *h, tg_type type, size_t offset)
+{
+    long long rows = (long long)h->dims[0], cols = (long long)h->dims[1];
+    size_t bytes = cli_matrix_bytes(rows, cols, type), there = file->map_bytes - offset;
+    if (rows > 0 && cols > 0 && bytes == 0)
+        return cli_fail("%s says it is %lld x %lld, which is more than memory can have",
+                        file->path, rows, cols);
+    if (there != bytes)
+        return cli_fail("%s says it is %lld x %lld and needs %zu bytes for that, but has %zu: it "
+                        "is %s", file->path, rows, cols, bytes, there,
+                        there < bytes ? "truncated" : "not one matrix");
+    tg_input view = {(char *)file->map + offset, cols, 1, 0, type};
+    if (h->is_fortran)
+        view.row_stride = 1, view.col_stride = rows;
+    if (offset % tg_type_size(type) != 0) {
+        file->copy = malloc(bytes + 1);
+        if (!file->copy)
+            return cli_fail("%s needs %zu bytes of memory, which could not be had", file->path,
+                            bytes);
+        view.data = memcpy(file->copy, view.data, bytes);
+    }
+    file->view = view;
+    file->rows = rows;
+    file->cols = cols;
+    return CLI_OK;
+}
+
+static int read_npy(cli_npy *file)
+{
+    const unsigned char *bytes = file->map;
+    header h;
+    tg_type type = TG_F32;
+    if (file->map_bytes < 10 || memcmp(bytes, "\x93NUMPY", 6) != 0)
+        return cli_fail("%s is not a NumPy .npy file", file->path);
+    if (bytes[6] < 1 || bytes[6] > 3 || bytes[7] != 0)
+        return cli_fail("%s has version %d.%d of the .npy format, and 1.0, 2.0 and 3.0 are read",
+                        file->path, bytes[6], bytes[7]);
+    size_t start = bytes[6] == 1 ? 10 : 12, length = bytes[8] | (size_t)bytes[9] << 8;
+    if (bytes[6] > 1 && file->map_bytes >= 12)
+        length |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
+    if (file->map_bytes < start || file->map_bytes - start < length)
+        return cli_fail("%s ends inside its header: it is truncated", file->path);
+    char *text = calloc(1, length + 1);
+    if (!text)
+        return cli_fail("%s has a header of %zu bytes, which is too much", file->path, length);
+    memcpy(text, bytes + start, length);
+    int is_header = strlen(text) == length && read_header(text, &h);
+    free(text);
+    if (!is_header)
+        return cli_fail("%s has a header that does not describe an array of numbers", file->path);
+    int rc = check_type(file->path, h.descr, &type);
+    if (rc == CLI_OK)
+        rc = check_shape(file->path, &h);
+    return rc == CLI_OK ? place_view(file, &h, type, start + length) : rc;
+}
+
+int cli_npy_open(cli_npy *file, const char *path)
+{
+    struct stat about;
+    memset(file, 0, sizeof *file);
+    file->path = path;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &about) != 0) {
+        int rc = cli_fail("%s cannot be read: %s", path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    int is_file = S_ISREG(about.st_mode);
+    void *map = MAP_FAILED;
+    if (is_file && about.st_size > 0)
+        map = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    int error = errno;
+    close(fd);
+    if (!is_file)
+        return cli_fail("%s is not a regular file", path);
+    if (about.st_size == 0)
+        return cli_fail("%s is empty", path);
+    if (map == MAP_FAILED)
+        return cli_fail("%s cannot be mapped: %s", path, strerror(error));
+    file->map = map;
+    file->map_bytes = (size_t)about.st_size;
+    int rc = read_npy(file);
+    if (rc != CLI_OK)
+        cli_npy_close(file);
+    return rc;
+}
+
+void cli_npy_close(cli_npy *file)
+{
+    free(file->copy);
+    if (file->map)
+        munmap(file->map, file->map_bytes);
+    file->map = file->copy = NULL;
+}
+
+/* ------------------------------------------------------------------------------------- writing */
+static char temporary_path[PATH_MAX];
+static volatile sig_atomic_t has_temporary;
+static const int fatal_signals[] = {SIGHUP, SIGINT, SIGTERM, SIGBUS};
+enum { FATAL_SIGNALS = sizeof fatal_signals / sizeof fatal_signals[0] };
+
+static void remove_and_die(int number)
+{
+    static const char text[] = "tilegemm: a file became shorter while it was in use\n";
+    if (has_temporary)
+        unlink(temporary_path);
+    if (number == SIGBUS && write(STDERR_FILENO, text, sizeof text - 1) >= -1) /* always */
+        _exit(CLI_FAILED);
+    raise(number); /* the handler was reset: this ends the program as the signal would */
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = remove_and_die, .sa_flags = SA_RESETHAND}, old;
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < FATAL_SIGNALS; i++) {
+        if (sigaction(fatal_signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(fatal_signals[i], &action, NULL);
+    }
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow so far is an error with a sentence */
+}
+
+/* Changes the files with signals held back, so that has_temporary is always true to them. */
+static int hold_signals(sigset_t *before)
+{
+    sigset_t all;
+    sigfillset(&all);
+    return sigprocmask(SIG_BLOCK, &all, before);
+}
+
+static int make_temporary(const char *path)
+{
+    sigset_t before;
+    int length = snprintf(temporary_path, sizeof temporary_path, "%s.XXXXXX", path);
+    if (length >= (int)sizeof temporary_path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    catch_signals();
+    hold_signals(&before);
+    int fd = mkstemp(temporary_path);
+    int error = errno;
+    has_temporary = fd >= 0;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return fd;
+}
+
+static size_t format_header(char *text, int64_t rows, int64_t cols, tg_type type)
+{
+    static const char magic[10] = {'\x93', 'N', 'U', 'M', 'P', 'Y', 1, 0, 0, 0};
+    memset(text, ' ', 128);
+    memcpy(text, magic, sizeof magic);
+    text[8] = 128 - 10;
+    int length = snprintf(text + 10, 117,
+                          "{'descr': '<f%zu', 'fortran_order': False, 'shape': (%lld, %lld), }",
+                          tg_type_size(type), (long long)rows, (long long)cols);
+    text[10 + length] = ' ';
+    text[127] = '\n';
+    return 128;
+}
+
+/* Takes the space on the disk now, so that writing through the map cannot fail later. */
+static int map_new_file(cli_npy_out *file, int fd, size_t bytes)
+{
+    struct stat about;
+    mode_t mask = umask(0);
+    umask(mask);
+    mode_t mode = stat(file->path, &about) == 0 ? about.st_mode & 0777 : 0666 & ~mask;
+    int error = posix_fallocate(fd, 0, (off_t)bytes);
+    void *map = MAP_FAILED;
+    if (error == 0 && fchmod(fd, mode) == 0)
+        map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (error == 0 && map == MAP_FAILED)
+        error = errno;
+    if (error != 0)
+        return cli_fail("%s cannot be written: %s", file->path, strerror(error));
+    file->map = map;
+    file->map_bytes = bytes;
+    return CLI_OK;
+}
+
+int cli_npy_create(cli_npy_out *file, const char *path, int64_t rows, int64_t cols, tg_type type)
+{
+    struct stat about;
+    char text[128];
+    size_t header_bytes = format_header(text, rows, cols, type);
+    size_t bytes = cli_matrix_bytes(rows, cols, type);
+    memset(file, 0, sizeof *file);
+    file->path = path;
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+        return cli_fail("%s is not a regular file and cannot be replaced", path);
+    if (rows > 0 && cols > 0 && bytes == 0)
+        return cli_fail("%s would be %lld x %lld, which is more than memory can have", path,
+                        (long long)rows, (long long)cols);
+    int fd = make_temporary(path);
+    if (fd < 0)
+        return cli_fail("%s cannot be written: %s", path, strerror(errno));
+    int rc = map_new_file(file, fd, header_bytes + bytes);
+    close(fd);
+    if (rc != CLI_OK) {
+        cli_npy_discard(file);
+        return rc;
+    }
+    memcpy(file->map, text, header_bytes);
+    file->data = (char *)file->map + header_bytes;
+    return CLI_OK;
+}
+
+static void unmap(cli_npy_out *file)
+{
+    if (file->map)
+        munmap(file->map, file->map_bytes);
+    file->map = file->data = NULL;
+}
+
+int cli_npy_keep(cli_npy_out *file)
+{
+    sigset_t before;
+    unmap(file);
+    hold_signals(&before);
+    int is_kept = rename(temporary_path, file->path) == 0;
+    int error = errno;
+    if (!is_kept)
+        unlink(temporary_path);
+    has_temporary = 0;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return is_kept ? CLI_OK : cli_fail("%s cannot be written: %s", file->path, strerror(error));
+}
+
+void cli_npy_discard(cli_npy_out *file)
+{
+    unmap(file);
+    if (has_temporary)
+        unlink(temporary_path);
+    has_temporary = 0;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the program says and how it looks: errors as one sentence on stderr, colour only on a
+ * terminal and never under NO_COLOR, block characters only in a UTF-8 locale.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "cli.h"
+
+#include <langinfo.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *command_name = "";
+
+void cli_name_command(const char *name) { command_name = name; }
+
+static int has_colour(FILE *file)
+{
+    const char *no_colour = getenv("NO_COLOR");
+    const char *terminal = getenv("TERM");
+    return !(no_colour && *no_colour) && !(terminal && strcmp(terminal, "dumb") == 0) &&
+           isatty(fileno(file));
+}
+
+static int is_utf8(void) { return strcmp(nl_langinfo(CODESET), "UTF-8") == 0; }
+
+static void print_error(const char *format, va_list values)
+{
+    int colour = has_colour(stderr);
+    fflush(stdout);
+    fprintf(stderr, "%stilegemm:%s ", colour ? "\033[31m" : "", colour ? "\033[0m" : "");
+    vfprintf(stderr, format, values);
+    fputc('\n', stderr);
+}
+
+int cli_fail(const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    print_error(format, values);
+    va_end(values);
+    return CLI_FAILED;
+}
+
+int cli_misuse(const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    print_error(format, values);
+    va_end(values);
+    fprintf(stderr, "`tilegemm%s%s --help` shows how it is used\n", *command_name ? " " : "",
+            command_name);
+    return CLI_MISUSED;
+}
+
+const char *cli_mark_text(cli_mark mark)
+{
+    static const char *const plain[] = {"+", "X", "-"};
+    static const char *const utf8[] = {"✓", "✗", "·"};
+    static const char *const coloured[] = {"\033[32m✓\033[0m", "\033[31m✗\033[0m",
+                                           "\033[2m·\033[0m"};
+    if (!is_utf8())
+        return plain[mark];
+    return has_colour(stdout) ? coloured[mark] : utf8[mark];
+}
+
+void cli_print_bar(double share, int width)
+{
+    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    int blocks = is_utf8();
+    int colour = has_colour(stdout);
+    double clipped = share > 0 ? fmin(share, 1) : 0;
+    int parts = (int)lrint(clipped * width * 8);
+    fputs(colour ? "\033[36m" : "", stdout);
+    for (int column = 0; column < (blocks ? parts / 8 : (parts + 4) / 8); column++)
+        fputs(blocks ? "█" : "#", stdout);
+    fputs(blocks ? eighths[parts % 8] : "", stdout);
+    fputs(colour ? "\033[0m" : "", stdout);
+}
+
+const char *cli_bytes_text(double bytes, char *text)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    int unit = 0;
+    for (; bytes >= 1024 && unit < 6; unit++)
+        bytes /= 1024;
+    int is_whole = fabs(bytes - rint(bytes)) < 0.05;
+    snprintf(text, CLI_NAME, is_whole ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
+    return text;
+}

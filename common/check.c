@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What must hold of a problem before anything is computed: each refusal is a sentence that names
+ * the argument and its value. */
+#include <inttypes.h>
+
+#include "gemm.h"
+
+/* ------------------------------------------------------------------------------------- overlaps */
+
+/* A matrix batch as a set of addresses: dimensions by falling stride, none negative; those that
+ * repeat or have one element are left with stride 0 and count 1. */
+typedef struct view {
+    uintptr_t low;
+    int64_t stride[3], count[3]; /* stride in bytes */
+} view;
+
+static view view_of(const void *data, const int64_t stride[3], const int64_t count[3], int64_t bytes)
+{
+    view v = {(uintptr_t)data, {0, 0, 0}, {1, 1, 1}};
+    for (int d = 0; d < 3; d++) {
+        int64_t step = stride[d] * bytes;
+        if (count[d] == 1 || step == 0)
+            continue;
+        if (step < 0) {
+            v.low += (uintptr_t)(step * (count[d] - 1));
+            step = -step;
+        }
+        int at = 2;
+        for (; at > 0 && v.stride[at - 1] < step; at--) {
+            v.stride[at] = v.stride[at - 1];
+            v.count[at] = v.count[at - 1];
+        }
+        v.stride[at] = step;
+        v.count[at] = count[d];
+    }
+    return v;
+}
+
+static uintptr_t view_last(const view *v)
+{
+    uintptr_t last = v->low;
+    for (int d = 0; d < 3; d++)
+        last += (uintptr_t)(v->stride[d] * (v->count[d] - 1));
+    return last;
+}
+
+/* Does an element of v lie at this address? Exact where the strides are nested. */
+static int view_holds(const view *v, uintptr_t address, int64_t bytes)
+{
+    if (address < v->low)
+        return 0;
+    uintptr_t rest = address - v->low;
+    for (int d = 0; d < 3; d++)
+        if (v->stride[d])
+            rest -= (uintptr_t)tg_min((int64_t)(rest / (uintptr_t)v->stride[d]), v->count[d] - 1) *
+                    (uintptr_t)v->stride[d];
+    return rest < (uintptr_t)bytes;
+}
+
+/* Two matrices in one grid (of equal leading dimension, say): do their rectangles meet? */
+static int rectangles_meet(const view *x, const view *y)
+{
+    int64_t line = x->stride[0], step = x->stride[1], per_line = line / step;
+    int64_t distance = (int64_t)(y->low - x->low);
+    if (y->low < x->low)
+        return rectangles_meet(y, x);
+    int64_t lines = distance / line, steps = distance % line / step;
+    for (int wrap = 0; wrap < 2; wrap++, lines++, steps -= per_line)
+        if (lines < x->count[0] && steps < x->count[1] && steps + y->count[1] > 0)
+            return 1;
+    return 0;
+}
+
+/* True only if an element of x surely is one of y. */
+static int views_overlap(const view *x, const view *y, int64_t bytes)
+{
+    uintptr_t x_last = view_last(x), y_last = view_last(y);
+    if (x_last + (uintptr_t)bytes <= y->low || y_last + (uintptr_t)bytes <= x->low)
+        return 0;
+    int same_grid = x->stride[0] == y->stride[0] && x->stride[1] == y->stride[1] &&
+                    x->stride[1] > 0 && !x->stride[2] && !y->stride[2] &&
+                    x->stride[0] % x->stride[1] == 0 &&
+                    x->stride[1] * x->count[1] <= x->stride[0] &&
+                    y->stride[1] * y->count[1] <= y->stride[0] &&
+                    (int64_t)(x->low - y->low) % x->stride[1] == 0;
+    if (same_grid)
+        return rectangles_meet(x, y);
+    return view_holds(x, y->low, bytes) || view_holds(x, y_last, bytes) ||
+           view_holds(y, x->low, bytes) || view_holds(y, x_last, bytes);
+}
+
+static int64_t greatest_common_divisor(int64_t x, int64_t y)
+{
+    return y ? greatest_common_divisor(y, x % y) : x;
+}
+
+/* Do two of C's dimensions reach the same address by different indices?
+ * i * s == j * t has its smallest solution at i = t / gcd, j = s / gcd. */
+static int elements_coincide(const int64_t stride[3], const int64_t count[3])
+{
+    for (int d = 0; d < 3; d++)
+        for (int e = 0; e < d; e++) {
+            int64_t s = stride[d] < 0 ? -stride[d] : stride[d];
+            int64_t t = stride[e] < 0 ? -stride[e] : stride[e];
+            if ((s == 0 && count[d] > 1) || (t == 0 && count[e] > 1))
+                return 1;
+            if (count[d] == 1 || count[e] == 1)
+                continue;
+            int64_t divisor = greatest_common_divisor(s, t);
+            if (t / divisor < count[d] && s / divisor < count[e])
+                return 1;
+        }
+    return 0;
+}
+
+/* --------------------------------------------------------------------------------------- checks */
+
+static tg_status check_type(tg_context *ctx, const char *name, tg_type type)
+{
+    if (!tg_type_size(type))
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "%s = %d is no element type", name, (int)type);
+    return TG_OK;
+}
+
+tg_status tg_check_scalars(tg_context *ctx, const tg_problem *p)
+{
+    const struct {
+        const char *name;
+        int64_t value;
+    } sizes[] = {{"m", p->m}, {"n", p->n}, {"k", p->k}, {"batch", p->batch}};
+    for (int i = 0; i < 4; i++)
+        if (sizes[i].value < 0)
+            return tg_fail(ctx, TG_BAD_ARGUMENT, "%s = %" PRId64 " is negative", sizes[i].name,
+                           sizes[i].value);
+    if (check_type(ctx, "a.type", p->a.type) || check_type(ctx, "b.type", p->b.type) ||
+        check_type(ctx, "c.type", p->c.type))
+        return ctx->status;
+    if (p->a.type != p->c.type || p->b.type != p->c.type)
+        return tg_fail(ctx, TG_NOT_SUPPORTED,
+                       "a.type = %s and b.type = %s are not both the c.type = %s",
+                       tg_type_name(p->a.type), tg_type_name(p->b.type), tg_type_name(p->c.type));
+    if (p->compute != TG_STRICT)
+        return tg_fail(ctx, TG_NOT_SUPPORTED, "compute = %d is not TG_STRICT (0)", (int)p->compute);
+    if (p->flags)
+        return tg_fail(ctx, TG_NOT_SUPPORTED, "flags = 0x%" PRIx32 " holds an unknown flag",
+                       p->flags);
+    return TG_OK;
+}
+
+/* A matrix must span less than the address space; then no address computation overflows. */
+static tg_status check_span(tg_context *ctx, const char *name, const int64_t stride[3],
+                            const int64_t count[3], size_t bytes)
+{
+    int64_t span = 1;
+    for (int d = 0; d < 3; d++) {
+        int64_t reach;
+        if (count[d] < 2)
+            continue;
+        if (stride[d] == INT64_MIN ||
+            __builtin_mul_overflow(stride[d] < 0 ? -stride[d] : stride[d], count[d] - 1, &reach) ||
+            __builtin_add_overflow(span, reach, &span) || span > PTRDIFF_MAX / (int64_t)bytes)
+            return tg_fail(ctx, TG_BAD_ARGUMENT,
+                           "%s spans more than the address space: %" PRId64 " x %" PRId64
+                           " x batch %" PRId64 " with strides %" PRId64 ", %" PRId64 ", %" PRId64,
+                           name, count[0], count[1], count[2], stride[0], stride[1], stride[2]);
+    }
+    return TG_OK;
+}
+
+tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data)
+{
+    const size_t bytes = tg_type_size(p->c.type);
+    const int64_t c_count[3] = {p->m, p->n, p->batch};
+    const int64_t c_stride[3] = {p->c.row_stride, p->c.col_stride, p->c.batch_stride};
+    const int reads_inputs = p->k > 0 && p->alpha != 0;
+    if (check_span(ctx, "C", c_stride, c_count, bytes))
+        return ctx->status;
+    if (elements_coincide(c_stride, c_count))
+        return tg_fail(ctx, TG_BAD_ARGUMENT,
+                       "elements of C coincide: %" PRId64 " x %" PRId64 " x batch %" PRId64
+                       " with strides %" PRId64 ", %" PRId64 ", %" PRId64,
+                       p->m, p->n, p->batch, c_stride[0], c_stride[1], c_stride[2]);
+    if (with_data && !p->c.data && (reads_inputs || p->beta != 1))
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "c is NULL and C is %" PRId64 " x %" PRId64, p->m, p->n);
+    if (!reads_inputs)
+        return TG_OK;
+    const view c = view_of(p->c.data, c_stride, c_count, (int64_t)bytes);
+    for (int i = 0; i < 2; i++) {
+        const tg_input *x = i ? &p->b : &p->a;
+        const char *name = i ? "B" : "A";
+        const int64_t count[3] = {i ? p->k : p->m, i ? p->n : p->k, p->batch};
+        const int64_t stride[3] = {x->row_stride, x->col_stride, x->batch_stride};
+        if (check_span(ctx, name, stride, count, bytes))
+            return ctx->status;
+        if (!with_data)
+            continue;
+        if (!x->data)
+            return tg_fail(ctx, TG_BAD_ARGUMENT, "%s is NULL and %s is %" PRId64 " x %" PRId64,
+                           i ? "b" : "a", name, count[0], count[1]);
+        const view v = view_of(x->data, stride, count, (int64_t)bytes);
+        if (views_overlap(&c, &v, (int64_t)bytes))
+            return tg_fail(ctx, TG_BAD_ARGUMENT, "c = %p: C overlaps %s at %p", p->c.data, name,
+                           x->data);
+    }
+    return TG_OK;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A context's life and settings, and what passes straight on to its backend. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gemm.h"
+
+static tg_status use_environment(tg_context *ctx)
+{
+    const char *tile_text = getenv("TILEGEMM_TILE"), *threads = getenv("TILEGEMM_THREADS");
+    if (threads && *threads) {
+        char *end;
+        long count = strtol(threads, &end, 10);
+        if (*end || count < 0 || count > TG_TILE_MAX)
+            return tg_fail(ctx, TG_BAD_ARGUMENT, "TILEGEMM_THREADS = \"%s\" is not 0 .. %d", threads,
+                           TG_TILE_MAX);
+        ctx->threads = (int)count;
+    }
+    if (tile_text && *tile_text) {
+        tg_tile tile;
+        char reason[200];
+        if (tg_tile_parse(tile_text, &tile, reason, sizeof reason))
+            return tg_fail(ctx, TG_BAD_ARGUMENT, "TILEGEMM_TILE: %s", reason);
+        if (tg_force(ctx, &tile))
+            return tg_fail(ctx, ctx->status, "TILEGEMM_TILE = \"%s\": %s", tile_text, ctx->text);
+    }
+    return TG_OK;
+}
+
+tg_status tg_open(tg_context **result, const char *backend, int device)
+{
+    if (!result)
+        return TG_BAD_ARGUMENT;
+    tg_context *ctx = *result = calloc(1, sizeof *ctx);
+    if (!ctx)
+        return TG_OUT_OF_MEMORY;
+    char reason[200];
+    tg_status status;
+    const tg_backend *found = tg_backend_find(backend, &status, reason, sizeof reason);
+    if (!found)
+        return tg_fail(ctx, status, "%s", reason);
+    if (device < 0)
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "device = %d is negative", device);
+    if (found->open(ctx, device))
+        return ctx->status;
+    ctx->backend = found;
+    if (use_environment(ctx)) { /* a context that failed to open has no backend */
+        found->close(ctx);
+        ctx->backend = NULL;
+        return ctx->status;
+    }
+    return tg_succeed(ctx);
+}
+
+static void drop_workspace(tg_context *ctx)
+{
+    if (!ctx->workspace_is_callers && ctx->workspace)
+        ctx->backend->free(ctx, ctx->workspace);
+    ctx->workspace = NULL;
+    ctx->workspace_bytes = 0;
+    ctx->workspace_is_callers = 0;
+}
+
+void tg_close(tg_context *ctx)
+{
+    if (ctx && ctx->backend) {
+        ctx->backend->sync(ctx);
+        drop_workspace(ctx);
+        ctx->backend->close(ctx);
+    }
+    free(ctx);
+}
+
+/* Every function below needs a context that opened. */
+#define NEED_OPEN(ctx)                                                              \
+    do {                                                                            \
+        if (!(ctx))                                                                 \
+            return TG_BAD_ARGUMENT;                                                 \
+        if (!(ctx)->backend)                                                        \
+            return tg_fail(ctx, TG_BAD_ARGUMENT, "ctx was not opened successfully"); \
+    } while (0)
+
+tg_status tg_set_threads(tg_context *ctx, int threads)
+{
+    NEED_OPEN(ctx);
+    if (threads < 0 || threads > TG_TILE_MAX)
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "threads = %d is not 0 .. %d", threads, TG_TILE_MAX);
+    ctx->threads = threads;
+    ctx->planned.size = 0;
+    return tg_succeed(ctx);
+}
+
+tg_status tg_set_stream(tg_context *ctx, void *stream)
+{
+    NEED_OPEN(ctx);
+    tg_status status = ctx->backend->set_stream(ctx, stream);
+    return status ? status : tg_succeed(ctx);
+}
+
+tg_status tg_set_workspace(tg_context *ctx, void *memory, size_t bytes)
+{
+    NEED_OPEN(ctx);
+    if (!memory && bytes)
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "memory is NULL and bytes = %zu", bytes);
+    if ((uintptr_t)memory % 64)
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "memory = %p is not aligned to 64 bytes", memory);
+    if (ctx->backend->sync(ctx))
+        return ctx->status;
+    drop_workspace(ctx);
+    ctx->workspace = memory;
+    ctx->workspace_bytes = bytes;
+    ctx->workspace_is_callers = memory != NULL;
+    return tg_succeed(ctx);
+}
+
+tg_status tg_sync(tg_context *ctx)
+{
+    NEED_OPEN(ctx);
+    tg_status status = ctx->backend->sync(ctx);
+    return status ? status : tg_succeed(ctx);
+}
+
+const char *tg_device_backend(const tg_context *ctx)
+{
+    return ctx && ctx->backend ? ctx->backend->name : "";
+}
+
+const char *tg_device_name(const tg_context *ctx) { return ctx ? ctx->device_name : ""; }
+
+tg_limits tg_device_limits(const tg_context *ctx)
+{
+    static const tg_limits none;
+    return ctx ? ctx->limits : none;
+}
+
+tg_tile tg_tile_resolve(const tg_context *ctx, const tg_tile *tile, tg_type type)
+{
+    static const tg_tile none;
+    if (!tile)
+        return none;
+    return ctx ? tg_tile_fill(*tile, ctx->limits, (int)tg_type_size(type)) : *tile;
+}
+
+const char *tg_tile_refusal(tg_context *ctx, const tg_tile *tile, tg_type type)
+{
+    if (!ctx || !ctx->backend)
+        return "ctx is NULL or was not opened successfully";
+    if (!tile)
+        return "tile is NULL";
+    int elem_bytes = (int)tg_type_size(type);
+    if (!elem_bytes) {
+        snprintf(ctx->text, sizeof ctx->text, "type = %d is no element type", (int)type);
+        return ctx->text;
+    }
+    tg_verdict verdict = tg_tile_check(*tile, ctx->limits, elem_bytes);
+    if (!verdict.rule)
+        return ctx->backend->missing(ctx, *tile, type);
+    tg_verdict_print(verdict, ctx->text, sizeof ctx->text);
+    return ctx->text;
+}
+
+tg_status tg_force(tg_context *ctx, const tg_tile *tile)
+{
+    NEED_OPEN(ctx);
+    ctx->is_forced = 0;
+    ctx->planned.size = 0;
+    if (!tile)
+        return tg_succeed(ctx);
+#define TG_X(name, value, text, ctype) &&tg_tile_refusal(ctx, tile, name)
+    if (1 TG_TYPE_LIST(TG_X))
+        return tg_fail(ctx, TG_BAD_TILE, "%s", tg_tile_refusal(ctx, tile, TG_F32));
+#undef TG_X
+    ctx->is_forced = 1;
+    ctx->forced = *tile;
+    return tg_succeed(ctx);
+}
+
+tg_status tg_alloc(tg_context *ctx, size_t bytes, void **memory)
+{
+    NEED_OPEN(ctx);
+    if (!memory)
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "memory is NULL");
+    *memory = NULL;
+    if (bytes && ctx->backend->alloc(ctx, bytes, memory))
+        return ctx->status;
+    return tg_succeed(ctx);
+}
+
+tg_status tg_free(tg_context *ctx, void *memory)
+{
+    NEED_OPEN(ctx);
+    if (memory && ctx->backend->free(ctx, memory))
+        return ctx->status;
+    return tg_succeed(ctx);
+}
+
+static tg_status check_copy(tg_context *ctx, const void *device, const void *host, size_t bytes)
+{
+    if (bytes && (!device || !host))
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "%s is NULL and bytes = %zu",
+                       device ? "host" : "device", bytes);
+    return TG_OK;
+}
+
+tg_status tg_upload(tg_context *ctx, void *device, const void *host, size_t bytes)
+{
+    NEED_OPEN(ctx);
+    if (check_copy(ctx, device, host, bytes) || (bytes && ctx->backend->upload(ctx, device, host, bytes)))
+        return ctx->status;
+    return tg_succeed(ctx);
+}
+
+tg_status tg_download(tg_context *ctx, void *host, const void *device, size_t bytes)
+{
+    NEED_OPEN(ctx);
+    if (check_copy(ctx, device, host, bytes) || (bytes && ctx->backend->download(ctx, host, device, bytes)))
+        return ctx->status;
+    return tg_succeed(ctx);
+}
+
+tg_status tg_peak(tg_context *ctx, tg_type type, double *flops)
+{
+    NEED_OPEN(ctx);
+    if (!flops)
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "flops is NULL");
+    if (!tg_type_size(type))
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "type = %d is no element type", (int)type);
+    return ctx->backend->peak(ctx, type, flops) ? ctx->status : tg_succeed(ctx);
+}

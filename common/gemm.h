@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What common knows of a context, and the contract between common and a backend.
+ *
+ * A call takes four hops:
+ *   tg_sgemm     layout and transposes become strides                     (gemm.c)
+ *   tg_gemm      checks, C column-major -> swap A and B, tg_choose        (gemm.c, pick.c)
+ *   backend      one indirect call with the problem and its plan          (backends/...)
+ *   kernel       full tiles; edges are masked on load and store only
+ */
+#ifndef TG_GEMM_H
+#define TG_GEMM_H
+
+#include "tile.h"
+
+typedef struct tg_backend tg_backend;
+
+struct tg_context {
+    const tg_backend *backend;
+    void *device; /* the backend's own */
+    char device_name[128];
+    tg_limits limits;
+    int threads; /* 0: as many as limits.units */
+    int is_forced;
+    tg_tile forced;
+    tg_problem planned; /* the last problem that was planned (size 0: none), and its plan: */
+    tg_plan plan;       /* people multiply the same shape again and again                  */
+    void *workspace;
+    size_t workspace_bytes;
+    int workspace_is_callers;
+    tg_status status;
+    char error[400]; /* the sentence of status */
+    char text[200];  /* what tg_tile_refusal returns */
+};
+
+/* Functions return TG_OK, or tg_fail(...) after setting the sentence. */
+struct tg_backend {
+    const char *name;
+    /* TG_OK if a device can be opened here, else the status and the reason. */
+    tg_status (*reason)(char *reason, size_t size);
+    /* Sets device, device_name and limits. */
+    tg_status (*open)(tg_context *ctx, int device);
+    void (*close)(tg_context *ctx);
+    /* NULL if kernels for the legal tiling exist, else a sentence. */
+    const char *(*missing)(const tg_context *ctx, tg_tile tile, tg_type type);
+    /* Bytes of device memory that gemm needs. */
+    size_t (*workspace)(const tg_context *ctx, const tg_problem *p, const tg_plan *plan);
+    /* The problem is checked, C has col_stride 1 unless neither of its strides is 1, and m, n and
+     * batch are positive. With k == 0 or alpha == 0, A and B must not be read.
+     * ctx->workspace holds at least workspace() bytes, aligned to 64. */
+    tg_status (*gemm)(tg_context *ctx, const tg_problem *p, const tg_plan *plan);
+    tg_status (*alloc)(tg_context *ctx, size_t bytes, void **memory);
+    tg_status (*free)(tg_context *ctx, void *memory);
+    tg_status (*upload)(tg_context *ctx, void *device, const void *host, size_t bytes);
+    tg_status (*download)(tg_context *ctx, void *host, const void *device, size_t bytes);
+    tg_status (*sync)(tg_context *ctx);
+    tg_status (*set_stream)(tg_context *ctx, void *stream);
+    tg_status (*peak)(tg_context *ctx, tg_type type, double *flops);
+};
+
+/* The backend of that name: NULL if it is absent, and then the reason (as tg_backend_reason). */
+const tg_backend *tg_backend_find(const char *name, tg_status *status, char *reason, size_t size);
+
+/* Records the status and its sentence in the context, and returns the status. */
+tg_status tg_fail(tg_context *ctx, tg_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Forgets the last error and returns TG_OK. */
+tg_status tg_succeed(tg_context *ctx);
+
+/* Sizes, types and flags; then strides, null pointers, and elements that coincide or overlap. With
+ * with_data 0, no pointer is looked at. m, n and batch are positive for the second. */
+tg_status tg_check_scalars(tg_context *ctx, const tg_problem *p);
+tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data);
+
+/* "block.m = 12 is not a multiple ...": the verdict as a sentence in text[size]. */
+void tg_verdict_print(tg_verdict verdict, char *text, size_t size);
+
+/* The chooser: a pure function of the problem, the limits and the forced tiling (NULL for none).
+ * limits->units is the number of threads allowed. The problem is a checked one. The plan's tile is
+ * filled in and cut to the problem. False if no row of the table fits the limits. */
+int tg_choose(const tg_problem *p, const tg_limits *limits, const tg_tile *forced, tg_plan *plan);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The chooser: a pure function of the problem and the limits. It weighs the rows of the table by a
+ * model of the time they would take, and cuts the best one to the problem.
+ *
+ * The model of a CPU core, in cycles, for a thread tile of mr x nr (nv = nr / vec vectors):
+ *   a step of k     (mr * nv + 1.5) / 2 for the multiply-adds, or the latency of one, and a fifth
+ *                   of the mr + nv loads that go on beside them
+ *   a tile of C     read and written once for each block of k
+ *   packing         an element of A once for each block of n, of B once for each block of m;
+ *                   an operand that is read in place instead costs more in every step
+ * What a ragged edge wastes is in the counts of tiles. The constants are those of the cores with
+ * two FMA units of today; only their ratios matter. */
+#include "gemm.h"
+
+static const double fmas_per_cycle = 2, fmas_not_overlapped = 1.5, fma_latency = 4;
+static const double cycles_per_load = 0.2;
+static const double cycles_per_vector_of_c = 2, cycles_per_tile = 30;
+static const double cycles_to_transpose = 1, cycles_to_copy = 0.5; /* one element, packing it */
+static const double cycles_of_split_load = 0.8; /* a vector of B that lies across cache lines */
+static const double cycles_of_crowding = 2; /* rows half a page apart, or more, share cache sets */
+/* A thread is worth waking for this many floating-point operations. */
+static const double flops_per_thread = 1e6;
+
+/* As many pieces as before, all nearly equal: 1000 in pieces of 384 becomes pieces of 336. */
+static int even_piece(int64_t whole, int64_t piece, int64_t multiple)
+{
+    const int64_t pieces = tg_ceil_div(tg_max(whole, 1), piece);
+    return (int)tg_round_up(tg_ceil_div(tg_max(whole, 1), pieces), multiple);
+}
+
+/* A row with its thread tile shrunk to even pieces of the problem, where that is possible, and its
+ * zeros filled in. */
+static tg_tile fit_thread(const tg_problem *p, tg_tile t, const tg_limits *l, int bytes)
+{
+    if (tg_tile_shrinks(t, *l, bytes)) {
+        t.thread.m = even_piece(p->m, t.thread.m, 1);
+        t.thread.n = even_piece(p->n, t.thread.n, t.vec);
+    }
+    return tg_tile_fill(t, *l, bytes);
+}
+
+/* Elements are packed one by one if neither stride is 1, in runs or squares if one is. */
+static double packing_cycles(int64_t elements, int64_t to_run, int64_t across)
+{
+    const double one = to_run == 1 ? cycles_to_copy : across == 1 ? cycles_to_transpose : 3;
+    return one * (double)elements;
+}
+
+static double cycles(const tg_problem *p, const tg_plan *plan, int bytes)
+{
+    const tg_tile t = plan->tile;
+    const double vectors = t.thread.n / t.vec, accumulators = t.thread.m * vectors;
+    double step = (accumulators + fmas_not_overlapped) / fmas_per_cycle;
+    step = step > fma_latency ? step : fma_latency;
+    step += cycles_per_load * (t.thread.m + vectors);
+    if (plan->b_in_place && p->b.row_stride * bytes % ((int64_t)t.vec * bytes))
+        step += cycles_of_split_load * vectors;
+    if ((plan->a_in_place && p->a.row_stride * bytes % 2048 == 0) ||
+        (plan->b_in_place && p->b.row_stride * bytes % 2048 == 0))
+        step += cycles_of_crowding;
+    const double tiles = (double)tg_ceil_div(p->m, t.thread.m) * (double)tg_ceil_div(p->n, t.thread.n);
+    const double k_blocks = (double)tg_ceil_div(p->k, t.block.k);
+    double sum = tiles * ((double)p->k * step +
+                          k_blocks * (cycles_per_tile + accumulators * cycles_per_vector_of_c));
+    if (!plan->a_in_place && t.form == TG_OUTER)
+        sum += packing_cycles(p->m * p->k, p->a.col_stride, p->a.row_stride) *
+               (double)tg_ceil_div(p->n, t.block.n);
+    if (!plan->a_in_place && t.form != TG_OUTER)
+        sum += packing_cycles(p->m * p->k, p->a.row_stride, p->a.col_stride) *
+               (double)tg_ceil_div(p->n, t.block.n);
+    if (!plan->b_in_place)
+        sum += packing_cycles(p->n * p->k, p->b.col_stride, p->b.row_stride) *
+               (double)tg_ceil_div(p->m, t.block.m);
+    return sum;
+}
+
+/* May the chooser take the row? On a machine with caches of its own making, one that fills its
+ * registers. */
+static int may_choose(tg_tile t, const tg_limits *l, int bytes)
+{
+    return t.form != TG_DOT && t.stages > 0 && (l->l1 == 0 || tg_tile_shrinks(t, *l, bytes)) &&
+           tg_tile_fits(t, *l, bytes);
+}
+
+/* The row and ways in that the model likes best. A is read in place along its rows; B too, if its
+ * rows are vectors and all of it lies in half of L2. */
+static void choose_row(const tg_problem *p, const tg_limits *l, int bytes, tg_plan *best)
+{
+    const int is_cpu = l->l1 > 0;
+    const int a_can = is_cpu && p->a.col_stride == 1;
+    const int b_can = is_cpu && p->b.col_stride == 1 && p->k <= l->l2 / 2 / bytes / tg_max(p->n, 1);
+    double best_cycles = 0;
+    best->row = -1;
+    for (int row = 0; row < tg_tile_count(); row++) {
+        const tg_tile stated = tg_tile_at(row);
+        if (!may_choose(stated, l, bytes))
+            continue;
+        tg_plan plan = *best;
+        plan.row = row;
+        plan.tile = fit_thread(p, stated, l, bytes);
+        for (int way = 0; way < 4; way++) {
+            plan.a_in_place = way / 2;
+            plan.b_in_place = way % 2;
+            if ((plan.a_in_place && !(a_can && stated.form == TG_OUTER)) ||
+                (plan.b_in_place && !b_can))
+                continue;
+            const double now = cycles(p, &plan, bytes);
+            if (best->row < 0 || now < best_cycles) {
+                *best = plan;
+                best_cycles = now;
+            }
+        }
+    }
+}
+
+/* Cuts block and warp of a tile that came from the caches, so that the threads share its warps
+ * evenly: of all grids of warps no finer than needed, the one whose slowest thread has least. */
+static tg_tile cut_evenly(const tg_problem *p, tg_tile t, int threads)
+{
+    t.block.k = even_piece(p->k, t.block.k, 8);
+    t.block.m = even_piece(p->m, t.block.m, t.thread.m);
+    t.block.n = even_piece(p->n, t.block.n, t.thread.n);
+    const int64_t tiles_m = t.block.m / t.thread.m, tiles_n = t.block.n / t.thread.n;
+    const int64_t least_n = tg_ceil_div(t.block.n, t.warp.n);
+    int64_t best = INT64_MAX;
+    for (int64_t split_m = 1; split_m <= tg_min(threads, tiles_m); split_m++)
+        for (int64_t split_n = least_n; split_n <= tg_min(least_n + threads, tiles_n); split_n++) {
+            const int64_t warp_m = tg_ceil_div(tiles_m, split_m);
+            const int64_t warp_n = tg_ceil_div(tiles_n, split_n);
+            const int64_t slowest = tg_ceil_div(split_m * split_n, threads) * warp_m * warp_n;
+            if (slowest < best) {
+                best = slowest;
+                t.warp.m = (int)warp_m * t.thread.m;
+                t.warp.n = (int)warp_n * t.thread.n;
+            }
+        }
+    t.block.m = (int)tg_round_up(t.block.m, t.warp.m);
+    t.block.n = (int)tg_round_up(t.block.n, t.warp.n);
+    return t;
+}
+
+/* A tiling with sizes of its own keeps them, but for what is beyond the problem. */
+static tg_tile cut_to_problem(const tg_problem *p, tg_tile t)
+{
+    t.block.m = (int)tg_min(t.block.m, tg_round_up(tg_max(p->m, 1), t.warp.m));
+    t.block.n = (int)tg_min(t.block.n, tg_round_up(tg_max(p->n, 1), t.warp.n));
+    t.block.k = (int)tg_min(t.block.k, tg_round_up(tg_max(p->k, 1), t.slices));
+    return t;
+}
+
+static int same_tile(tg_tile x, tg_tile y)
+{
+    return x.block.m == y.block.m && x.block.n == y.block.n && x.block.k == y.block.k &&
+           x.warp.m == y.warp.m && x.warp.n == y.warp.n && x.thread.m == y.thread.m &&
+           x.thread.n == y.thread.n && x.vec == y.vec && x.stages == y.stages &&
+           x.slices == y.slices && x.form == y.form;
+}
+
+static int row_of(tg_tile t)
+{
+    for (int row = 0; row < tg_tile_count(); row++)
+        if (same_tile(t, tg_tile_at(row)))
+            return row;
+    return -1;
+}
+
+int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg_plan *plan)
+{
+    const int bytes = (int)tg_type_size(p->c.type);
+    tg_tile stated;
+    if (forced) {
+        stated = *forced;
+        plan->row = row_of(stated);
+        plan->tile = fit_thread(p, stated, l, bytes);
+        plan->a_in_place = plan->b_in_place = stated.stages == 0;
+    } else {
+        choose_row(p, l, bytes, plan);
+        if (plan->row < 0)
+            return 0;
+        stated = tg_tile_at(plan->row);
+    }
+    const double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k * (double)p->batch;
+    const double useful = flops / flops_per_thread;
+    plan->threads = useful < l->units ? (int)tg_max(1, (int64_t)useful) : (int)tg_max(1, l->units);
+    const int is_from_caches = stated.block.m == 0 || stated.block.n == 0 || stated.block.k == 0;
+    const int sharing = p->batch >= plan->threads ? 1 : plan->threads;
+    plan->tile = is_from_caches ? cut_evenly(p, plan->tile, sharing) : cut_to_problem(p, plan->tile);
+    return 1;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The geometry of a tiling: everything that follows from a row of tiles.def and a device's limits,
+ * stated once for C11, C++20 and device code.
+ *
+ *   block |  warp  |      unit = what one warp computes in one step = thread x lanes
+ *   ------+--------+---   rep  = warp / unit: the unit repeats over the warp tile
+ *         | u u u  |      A CPU core is a warp of one lane: there, unit = thread, and the repeats
+ *         | u u u  |      are the two loops around the micro-kernel.
+ *
+ * A lane holds its thread tile in pieces of vec elements that lie a whole lane row apart, so that
+ * neighbouring lanes move neighbouring vectors:
+ *
+ *   columns of a unit, thread.n = 4, vec = 2, 3 lanes:   00 11 22 | 00 11 22   (the lane of each)
+ */
+#ifndef TG_TILE_H
+#define TG_TILE_H
+
+#include <tilegemm.h>
+
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define TG_FN __host__ __device__ constexpr inline
+#elif defined(__cplusplus)
+#define TG_FN constexpr inline
+#else
+#define TG_FN static inline
+#endif
+
+/* One number of a tiling must lie in 1 .. TG_TILE_MAX; products of three then fit an int64_t. */
+#define TG_TILE_MAX (1 << 20)
+
+TG_FN int64_t tg_min(int64_t x, int64_t y) { return x < y ? x : y; }
+TG_FN int64_t tg_max(int64_t x, int64_t y) { return x > y ? x : y; }
+TG_FN int64_t tg_ceil_div(int64_t x, int64_t by) { return x / by + (x % by != 0); }
+TG_FN int64_t tg_round_up(int64_t x, int64_t to) { return tg_ceil_div(x, to) * to; }
+TG_FN int64_t tg_round_down(int64_t x, int64_t to) { return x / to * to; }
+TG_FN int64_t tg_clamp(int64_t x, int64_t low, int64_t high)
+{
+    return tg_max(low, tg_min(x, high));
+}
+
+TG_FN int tg_in(int x, int low) { return x >= low && x <= TG_TILE_MAX; }
+
+TG_FN int tg_tile_is_fma(tg_tile t) { return t.inst.m == 1 && t.inst.n == 1 && t.inst.k == 1; }
+
+TG_FN tg_mn tg_tile_unit(tg_tile t, tg_mn lanes)
+{
+    tg_mn unit = {t.inst.m, t.inst.n};
+    if (tg_tile_is_fma(t)) {
+        unit.m = t.thread.m * lanes.m;
+        unit.n = t.thread.n * lanes.n;
+    }
+    return unit;
+}
+
+TG_FN tg_mn tg_tile_rep(tg_tile t, tg_mn lanes)
+{
+    tg_mn unit = tg_tile_unit(t, lanes);
+    tg_mn rep = {t.warp.m / unit.m, t.warp.n / unit.n};
+    return rep;
+}
+
+TG_FN tg_mn tg_tile_warps(tg_tile t)
+{
+    tg_mn warps = {t.block.m / t.warp.m, t.block.n / t.warp.n};
+    return warps;
+}
+
+TG_FN int64_t tg_tile_threads(tg_tile t, tg_mn lanes)
+{
+    tg_mn warps = tg_tile_warps(t);
+    return (int64_t)warps.m * warps.n * t.slices * lanes.m * lanes.n;
+}
+
+/* Bytes of A and B that a block stages at a time, all its stages together. */
+TG_FN int64_t tg_tile_staged_bytes(tg_tile t, int elem_bytes)
+{
+    return ((int64_t)t.block.m + t.block.n) * t.block.k * t.stages * elem_bytes;
+}
+
+/* Registers that hold a lane's part of C for the whole k loop. */
+TG_FN int64_t tg_tile_accumulators(tg_tile t, tg_limits l, int elem_bytes)
+{
+    int64_t bytes = tg_max(1, tg_min((int64_t)t.vec * elem_bytes, l.register_bytes));
+    return tg_ceil_div((int64_t)t.thread.m * t.thread.n * elem_bytes, bytes);
+}
+
+/* Which row and column of its block a lane owns as element i (row) and j (column) of repeat rep. */
+TG_FN int tg_piece_of(int element, int piece, int lane, int lanes)
+{
+    return element / piece * piece * lanes + lane * piece + element % piece;
+}
+
+TG_FN int tg_tile_row(tg_tile t, tg_mn lanes, int warp, int rep, int lane, int i)
+{
+    int piece = t.thread.m % t.vec == 0 ? t.vec : 1;
+    return warp * t.warp.m + rep * tg_tile_unit(t, lanes).m + tg_piece_of(i, piece, lane, lanes.m);
+}
+
+TG_FN int tg_tile_col(tg_tile t, tg_mn lanes, int warp, int rep, int lane, int j)
+{
+    return warp * t.warp.n + rep * tg_tile_unit(t, lanes).n + tg_piece_of(j, t.vec, lane, lanes.n);
+}
+
+/* Fills in the zeros of a tiling. A warp without a size is one unit, unless the block comes from
+ * the caches too:
+ *   block.k  a panel of A, thread.m x block.k, takes two thirds of L1 while B streams past it
+ *   warp     its part of B, block.k x warp.n, takes 3/8 of its core's L2, and of A a quarter
+ *   block.n  the part of B that all cores share takes a quarter of L3
+ * (Low et al., Analytical modeling is enough for high-performance BLIS, TOMS 2016, with the parts
+ * of A and B exchanged: here B is the operand that is loaded as vectors.) */
+TG_FN tg_tile tg_tile_fill(tg_tile t, tg_limits l, int elem_bytes)
+{
+    if (!tg_in(t.thread.m, 1) || !tg_in(t.thread.n, 1) || !tg_in(t.warp.m, 0) || !tg_in(t.warp.n, 0))
+        return t; /* tg_tile_check refuses it */
+    tg_mn unit = tg_tile_unit(t, l.lanes);
+    int from_caches = l.l1 > 0;
+    if (from_caches && t.block.k == 0)
+        t.block.k = (int)tg_clamp(tg_round_down(2 * l.l1 / 3 / (unit.m * elem_bytes), 8), 64, 512);
+    if (from_caches && t.block.n == 0 && t.block.k > 0) {
+        int64_t column = (int64_t)t.block.k * elem_bytes;
+        if (t.warp.n == 0)
+            t.warp.n = (int)tg_max(tg_round_down(l.l2 * 3 / 8 / column, unit.n), unit.n);
+        t.block.n = t.warp.n * (int)tg_clamp(l.l3 / 4 / (column * t.warp.n), 1, 16);
+    }
+    if (from_caches && t.block.m == 0 && t.block.k > 0) {
+        int64_t row = (int64_t)t.block.k * elem_bytes;
+        if (t.warp.m == 0)
+            t.warp.m = (int)tg_max(tg_round_down(l.l2 / 4 / row, unit.m), unit.m);
+        t.block.m = t.warp.m;
+    }
+    if (t.warp.m == 0)
+        t.warp.m = unit.m;
+    if (t.warp.n == 0)
+        t.warp.n = unit.n;
+    return t;
+}
+
+/* A CPU kernel whose block comes from the caches and whose vec fills a register has a body for each
+ * smaller thread tile too: m rows for any m, n columns for any multiple of vec. */
+TG_FN int tg_tile_shrinks(tg_tile t, tg_limits l, int elem_bytes)
+{
+    return t.block.m == 0 && l.l1 > 0 && (int64_t)t.vec * elem_bytes == l.register_bytes;
+}
+
+/* The answer to "is this tiling legal here?": rule is NULL if it is, else a sentence with two
+ * places (%lld) for left and right. */
+typedef struct tg_verdict {
+    const char *rule;
+    long long left, right;
+} tg_verdict;
+
+/* The only statement of legality. The tiling is filled in first. */
+TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
+{
+    tg_tile t = tg_tile_fill(tile, l, elem_bytes);
+#define TG_REFUSE_IF(broken, text, x, y)                          \
+    if (broken) {                                                 \
+        tg_verdict refusal = {text, (long long)(x), (long long)(y)}; \
+        return refusal;                                           \
+    }
+#define TG_REFUSE_OUTSIDE(name, x, low, high)                                             \
+    TG_REFUSE_IF((x) < (low), name " = %lld is less than %lld", x, low)                   \
+    TG_REFUSE_IF((x) > (high), name " = %lld is more than %lld", x, high)
+    TG_REFUSE_OUTSIDE("thread.m", t.thread.m, 1, TG_TILE_MAX)
+    TG_REFUSE_OUTSIDE("thread.n", t.thread.n, 1, TG_TILE_MAX)
+    TG_REFUSE_IF(t.block.m == 0 || t.block.n == 0 || t.block.k == 0,
+                 "block.m = %lld is to come from the caches, and %lld bytes of cache are known",
+                 t.block.m, l.l1)
+    TG_REFUSE_OUTSIDE("block.m", t.block.m, 1, TG_TILE_MAX)
+    TG_REFUSE_OUTSIDE("block.n", t.block.n, 1, TG_TILE_MAX)
+    TG_REFUSE_OUTSIDE("block.k", t.block.k, 1, TG_TILE_MAX)
+    TG_REFUSE_OUTSIDE("warp.m", t.warp.m, 1, TG_TILE_MAX)
+    TG_REFUSE_OUTSIDE("warp.n", t.warp.n, 1, TG_TILE_MAX)
+    TG_REFUSE_OUTSIDE("vec", t.vec, 1, TG_TILE_MAX)
+    TG_REFUSE_OUTSIDE("stages", t.stages, 0, 16)
+    TG_REFUSE_OUTSIDE("slices", t.slices, 1, 64)
+    TG_REFUSE_OUTSIDE("form", t.form, TG_DOT, TG_OUTER_T)
+    TG_REFUSE_IF(!tg_tile_is_fma(t),
+                 "inst starts with %lldx%lld: this device multiplies with FMA, 1x1x1, only",
+                 t.inst.m, t.inst.n)
+    tg_mn unit = tg_tile_unit(t, l.lanes);
+    TG_REFUSE_IF(t.vec & (t.vec - 1), "vec = %lld is not a power of %lld", t.vec, 2)
+    TG_REFUSE_IF(t.vec * elem_bytes > l.vec_bytes,
+                 "vec is %lld bytes, and one instruction moves %lld", t.vec * elem_bytes, l.vec_bytes)
+    TG_REFUSE_IF(t.thread.n % t.vec, "thread.n = %lld is not a multiple of vec = %lld", t.thread.n,
+                 t.vec)
+    TG_REFUSE_IF(t.warp.m % unit.m,
+                 "warp.m = %lld is not a multiple of the unit's %lld (thread.m x lanes)", t.warp.m,
+                 unit.m)
+    TG_REFUSE_IF(t.warp.n % unit.n,
+                 "warp.n = %lld is not a multiple of the unit's %lld (thread.n x lanes)", t.warp.n,
+                 unit.n)
+    TG_REFUSE_IF(t.block.m % t.warp.m, "block.m = %lld is not a multiple of warp.m = %lld",
+                 t.block.m, t.warp.m)
+    TG_REFUSE_IF(t.block.n % t.warp.n, "block.n = %lld is not a multiple of warp.n = %lld",
+                 t.block.n, t.warp.n)
+    TG_REFUSE_IF(t.block.k % t.slices, "block.k = %lld is not a multiple of slices = %lld",
+                 t.block.k, t.slices)
+    TG_REFUSE_IF(l.threads && tg_tile_threads(t, l.lanes) > l.threads,
+                 "a block has %lld threads, and the device allows %lld",
+                 tg_tile_threads(t, l.lanes), l.threads)
+    TG_REFUSE_IF(tg_tile_accumulators(t, l, elem_bytes) > l.registers,
+                 "a thread accumulates in %lld registers, and has %lld",
+                 tg_tile_accumulators(t, l, elem_bytes), l.registers)
+    TG_REFUSE_IF(l.fast_bytes && tg_tile_staged_bytes(t, elem_bytes) > l.fast_bytes,
+                 "a block stages %lld bytes, and its fast memory holds %lld",
+                 tg_tile_staged_bytes(t, elem_bytes), l.fast_bytes)
+#undef TG_REFUSE_OUTSIDE
+#undef TG_REFUSE_IF
+    tg_verdict legal = {NULL, 0, 0};
+    return legal;
+}
+
+TG_FN int tg_tile_fits(tg_tile t, tg_limits l, int elem_bytes)
+{
+    return tg_tile_check(t, l, elem_bytes).rule == NULL;
+}
+
+#endif

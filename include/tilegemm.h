@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tilegemm: C := alpha * op(A) * op(B) + beta * C, from one tiling description, on CPUs and GPUs.
+ *
+ *     op(A) is m x k      op(B) is k x n      C is m x n      (any of m, n, k may be 0)
+ *
+ * The simple way in:
+ *
+ *     tg_context *ctx;
+ *     if (tg_open(&ctx, NULL, 0) == TG_OK)
+ *         tg_sgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, m, n, k, 1, a, k, b, n, 0, c, n);
+ *     if (tg_last_status(ctx) != TG_OK)
+ *         puts(tg_last_error(ctx));
+ *     tg_close(ctx);
+ *
+ * Four promises hold for every function here.
+ *   - Bad input is answered with a status, and tg_last_error says in a sentence which argument was
+ *     wrong and what it was. Nothing is written then. The library never aborts, exits or prints.
+ *   - Sizes and strides are int64_t and count elements, never bytes. Bytes are size_t.
+ *   - A context belongs to one host thread at a time. Any number of contexts may work at once, in
+ *     any threads; they share nothing that is written to.
+ *   - The same call gives the same bits on every run and with every number of threads.
+ *
+ * This header is C99 and C++, and includes nothing but the two standard headers below.
+ */
+#ifndef TILEGEMM_H
+#define TILEGEMM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TG_VERSION_MAJOR 0
+#define TG_VERSION_MINOR 1
+#define TG_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define TG_API __attribute__((visibility("default")))
+#else
+#define TG_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------ statuses
+ * Every status, its value and its text. tg_status_text(TG_BAD_TILE) is the third column. */
+#define TG_STATUS_LIST(X)                                                    \
+    X(TG_OK, 0, "success")                                                   \
+    X(TG_BAD_ARGUMENT, 1, "an argument is outside what the function takes")  \
+    X(TG_BAD_TILE, 2, "the tiling is not legal on this device")              \
+    X(TG_NO_BACKEND, 3, "the backend is not in this build or did not load")  \
+    X(TG_NO_DEVICE, 4, "the backend found no such device")                   \
+    X(TG_NOT_SUPPORTED, 5, "the backend does not offer this")                \
+    X(TG_OUT_OF_MEMORY, 6, "memory could not be had")                        \
+    X(TG_SMALL_WORKSPACE, 7, "the workspace given is too small")             \
+    X(TG_DEVICE_ERROR, 8, "the device or its driver reported an error")
+
+typedef enum tg_status {
+#define TG_X(name, value, text) name = value,
+    TG_STATUS_LIST(TG_X)
+#undef TG_X
+} tg_status;
+
+/* The text of a status; "unknown status" for any other number. Never NULL, never freed. */
+TG_API const char *tg_status_text(tg_status status);
+
+/* "0.1.0": the version of the library that is running, as the macros above are of this header. */
+TG_API const char *tg_version(void);
+
+/* --------------------------------------------------------------------------------- element types
+ * Name, value, the name that people type, the C type. */
+#define TG_TYPE_LIST(X)          \
+    X(TG_F32, 1, f32, float)     \
+    X(TG_F64, 2, f64, double)
+
+typedef enum tg_type {
+#define TG_X(name, value, text, ctype) name = value,
+    TG_TYPE_LIST(TG_X)
+#undef TG_X
+} tg_type;
+
+/* "f32", or NULL if there is no such type. */
+TG_API const char *tg_type_name(tg_type type);
+/* Bytes of one element, or 0 if there is no such type. */
+TG_API size_t tg_type_size(tg_type type);
+
+/* -------------------------------------------------------------------------------------- backends
+ * A backend is "cpu", "cuda" or "hip". All are listed, also those that cannot be used here. */
+TG_API int tg_backend_count(void);
+/* The name of backend 0 <= index < tg_backend_count(), best first; NULL outside. */
+TG_API const char *tg_backend_name(int index);
+/* TG_OK if the backend can be opened on this machine. Otherwise the status that tg_open would give,
+ * and the reason as a sentence in reason[size] (cut to fit; reason may be NULL with size 0). */
+TG_API tg_status tg_backend_reason(const char *backend, char *reason, size_t size);
+
+/* -------------------------------------------------------------------------------------- contexts
+ * A context is one device, one stream, and the memory that calls on it reuse. */
+typedef struct tg_context tg_context;
+
+/* Opens a device of a backend: "cpu", "cuda", "hip", or NULL for the best one present.
+ * device counts from 0 (the CPU has only device 0).
+ * As with sqlite3_open, *ctx is set on failure too, so that tg_last_error(*ctx) can say why; only
+ * tg_last_error, tg_last_status and tg_close take such a context. (*ctx is NULL only if ctx could
+ * not be allocated: TG_OUT_OF_MEMORY.)
+ * Environment read here: TILEGEMM_TILE (a tiling, see tg_force), TILEGEMM_THREADS (see
+ * tg_set_threads), TILEGEMM_ISA (CPU: the instruction set to use at most; `tilegemm info` lists
+ * them). A value that cannot be used is an error of tg_open. */
+TG_API tg_status tg_open(tg_context **ctx, const char *backend, int device);
+
+/* Waits for the context's work and frees all it holds. NULL is fine. */
+TG_API void tg_close(tg_context *ctx);
+
+/* The status of the last call on this context, and its sentence ("" after TG_OK). The sentence
+ * lives until the next call on the context. For NULL: TG_OUT_OF_MEMORY and its text. */
+TG_API tg_status tg_last_status(const tg_context *ctx);
+TG_API const char *tg_last_error(const tg_context *ctx);
+
+/* The number of CPU threads that a call may use; 0 (the default) means as many as OpenMP would.
+ * A small problem uses fewer. A call from inside an OpenMP parallel region, or in a child made by
+ * fork() without exec(), runs on the calling thread alone. GPU backends accept and ignore it. */
+TG_API tg_status tg_set_threads(tg_context *ctx, int threads);
+
+/* The stream that later calls are queued on: a cudaStream_t or hipStream_t as a pointer; NULL is
+ * the device's default stream. The CPU takes only NULL. The caller keeps the stream alive. */
+TG_API tg_status tg_set_stream(tg_context *ctx, void *stream);
+
+/* Memory of the device that calls use for staging, instead of what the context allocates itself:
+ * at least tg_gemm_workspace() bytes, aligned to 64. A call that needs more is refused with
+ * TG_SMALL_WORKSPACE. NULL with 0 returns to the context's own memory. The caller keeps it alive
+ * and gives it to no other context at the same time. */
+TG_API tg_status tg_set_workspace(tg_context *ctx, void *memory, size_t bytes);
+
+/* Waits until all calls made on the context are done. (CPU calls are done when they return.) */
+TG_API tg_status tg_sync(tg_context *ctx);
+
+/* ------------------------------------------------------------------------- the BLAS form of GEMM
+ * Layout and transpose have the values of CBLAS, so that CBLAS_LAYOUT and CBLAS_TRANSPOSE values
+ * can be passed on. TG_CONJ_TRANS equals TG_TRANS on real matrices. */
+typedef enum tg_layout { TG_ROW_MAJOR = 101, TG_COL_MAJOR = 102 } tg_layout;
+typedef enum tg_trans { TG_NO_TRANS = 111, TG_TRANS = 112, TG_CONJ_TRANS = 113 } tg_trans;
+
+/* cblas_sgemm / cblas_dgemm with 64-bit sizes (BLAS Technical Forum Standard, 2001, and the
+ * clarifications of Reference-LAPACK #1077):
+ *     C := alpha * op(A) * op(B) + beta * C,      op(X) = X or its transpose.
+ * lda is the distance between rows (row-major) or columns (column-major) of A as stored, and at
+ * least max(1, the length of one); ldb and ldc alike. The space between belongs to the caller and
+ * is neither read nor written.
+ *   - beta == 0: C is only written; NaN in it does not survive.
+ *   - alpha == 0 or k == 0: A and B are not read and may be NULL; C := beta * C.
+ *   - m == 0 or n == 0: nothing is touched, all three may be NULL.
+ *   - NaN and Inf in A or B reach every C element they belong to: no multiplication is skipped.
+ *   - C must not overlap A or B; where that can be seen it is refused.
+ * The pointers are of the context's device: tg_alloc, or any memory on the CPU.
+ * Sums are rounded in the element type, in an order that the tiling fixes, each within the bound
+ *     |C - exact| <= gamma(k + 2) * (|alpha| |A| |B| + |beta| |C|)        (Higham, ASNA, 3.5). */
+TG_API tg_status tg_sgemm(tg_context *ctx, tg_layout layout, tg_trans transa, tg_trans transb,
+                          int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
+                          const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+TG_API tg_status tg_dgemm(tg_context *ctx, tg_layout layout, tg_trans transa, tg_trans transb,
+                          int64_t m, int64_t n, int64_t k, double alpha, const double *a,
+                          int64_t lda, const double *b, int64_t ldb, double beta, double *c,
+                          int64_t ldc);
+
+/* --------------------------------------------------------------------- the general form of GEMM
+ * Element (i, j) of batch item x lies at data[i * row_stride + j * col_stride + x * batch_stride].
+ * A transposed matrix is one with its two strides swapped; a column-major one has row_stride 1.
+ * Strides may be negative. Inputs may have zero strides: batch_stride 0 uses one matrix for the
+ * whole batch, row_stride 0 repeats one row. The elements of C must be distinct. */
+typedef struct tg_input {
+    const void *data;
+    int64_t row_stride, col_stride, batch_stride;
+    tg_type type;
+} tg_input;
+
+typedef struct tg_output {
+    void *data;
+    int64_t row_stride, col_stride, batch_stride;
+    tg_type type;
+} tg_output;
+
+/* How products are formed and summed. TG_STRICT: in the type of C, correctly rounded operations. */
+typedef enum tg_compute { TG_STRICT = 0 } tg_compute;
+
+/* c[x] := alpha * a[x] * b[x] + beta * c[x] for 0 <= x < batch, where a[x] is m x k (as it is to
+ * be multiplied, so transposes end here), b[x] is k x n, c[x] is m x n. All three have one type.
+ * Start from TG_PROBLEM_INIT: batch and alpha are then 1, everything else 0, and a program compiled
+ * against an older header goes on working, because size says how much of the struct it knows. */
+typedef struct tg_problem {
+    size_t size;
+    int64_t m, n, k, batch;
+    tg_input a, b;
+    tg_output c;
+    double alpha, beta; /* rounded to the type of C */
+    tg_compute compute;
+    uint32_t flags; /* 0 */
+} tg_problem;
+
+#define TG_PROBLEM_INIT                                                                         \
+    {                                                                                           \
+        sizeof(tg_problem), 0, 0, 0, 1, {NULL, 0, 0, 0, TG_F32}, {NULL, 0, 0, 0, TG_F32},       \
+            {NULL, 0, 0, 0, TG_F32}, 1.0, 0.0, TG_STRICT, 0                                     \
+    }
+
+/* Multiplies. The rules of tg_sgemm hold for each batch item; batch 0 touches nothing. */
+TG_API tg_status tg_gemm(tg_context *ctx, const tg_problem *problem);
+
+/* *bytes := the workspace that tg_gemm needs for this problem with the context as it stands
+ * (threads, forced tiling). The data pointers are not looked at. */
+TG_API tg_status tg_gemm_workspace(tg_context *ctx, const tg_problem *problem, size_t *bytes);
+
+/* --------------------------------------------------------------------------------------- tilings
+ *
+ *   C  +-------------------+   block    m x n of C, k of A and B: staged in fast memory
+ *      | block |           |   warp     m x n: owned by one scheduler (a warp; a CPU thread)
+ *      |-------+           |   thread   m x n: held in registers for the whole k loop
+ *      |                   |   vec      elements moved by one instruction
+ *      +-------------------+
+ *
+ * stages 0: operands are read in place; 1: staged; 2: the next tile is fetched during the multiply;
+ *           3 and more: a pipeline.
+ * slices    groups of warps that take different k of a stage and are summed in order at the end.
+ * form      how a thread multiplies what is staged.
+ * inst      the multiply-add instruction: 1x1x1 is FMA, else the shape of a matrix instruction.
+ * A zero in block or warp is filled in from the device: tg_tile_resolve.
+ *
+ * As text: block/warp/thread/vec/stages, then what differs from one slice, outer_t and FMA:
+ *     128x128x8/64x64/8x8/4/2      32x32x32/0x0/1x1/1/1/dot      64x64x64/64x64/16x8/4/3/slices4
+ */
+typedef struct tg_mn {
+    int m, n;
+} tg_mn;
+typedef struct tg_mnk {
+    int m, n, k;
+} tg_mnk;
+
+typedef enum tg_form {
+    TG_DOT,    /* each output its own dot product over the staged k                       */
+    TG_OUTER,  /* fragments of A and B in registers, their outer product accumulated       */
+    TG_OUTER_T /* the same, with A staged k-major so that its fragments are wide loads too */
+} tg_form;
+
+typedef struct tg_tile {
+    tg_mnk block;
+    tg_mn warp, thread;
+    int vec, stages, slices;
+    tg_form form;
+    tg_mnk inst;
+} tg_tile;
+
+/* What a device gives to one block, and how many it has of it. 0 means: there is none, or none
+ * that the program controls. */
+typedef struct tg_limits {
+    tg_mn lanes;        /* the lane grid of a warp: CUDA 4x8, CDNA 8x8, CPU 1x1                */
+    int threads;        /* lanes in one block                                                  */
+    int vec_bytes;      /* moved by one instruction                                            */
+    int registers;      /* of one lane                                                         */
+    int register_bytes; /* of one register: 4 on a GPU, a whole vector on a CPU                */
+    int64_t fast_bytes; /* addressable fast memory of one block; a CPU's caches hold any block */
+    int64_t l1, l2, l3; /* bytes of cache: of a core, of a core, shared                        */
+    int units;          /* cores, SMs or CUs                                                   */
+} tg_limits;
+
+/* The backend of a context ("cpu"), what its device is called ("AMD Ryzen ..., avx512"), and its
+ * limits. For a context that did not open: "", "" and zeros. */
+TG_API const char *tg_device_backend(const tg_context *ctx);
+TG_API const char *tg_device_name(const tg_context *ctx);
+TG_API tg_limits tg_device_limits(const tg_context *ctx);
+
+/* The table of the library: rows 0 <= row < tg_tile_count(). Outside: NULL, and a tile of zeros. */
+TG_API int tg_tile_count(void);
+TG_API const char *tg_tile_name(int row);
+TG_API const char *tg_tile_note(int row); /* one line: what the row is good at */
+TG_API tg_tile tg_tile_at(int row);
+/* The row of that name, or -1. */
+TG_API int tg_tile_find(const char *name);
+
+/* *tile := what the text says: a row's name, or a tiling as text. TG_BAD_ARGUMENT otherwise, with
+ * the reason in reason[size] (may be NULL with 0). */
+TG_API tg_status tg_tile_parse(const char *text, tg_tile *tile, char *reason, size_t size);
+
+/* Writes the tiling as text that tg_tile_parse reads back to the same tile, cut to size with a
+ * final NUL as snprintf does, and returns the length of the whole text. 96 bytes always suffice. */
+TG_API int tg_tile_print(const tg_tile *tile, char *text, size_t size);
+
+/* The tile with its zeros filled in for this device and type: warp from the lane grid, block from
+ * the sizes of the caches. A tile without zeros comes back as it is. */
+TG_API tg_tile tg_tile_resolve(const tg_context *ctx, const tg_tile *tile, tg_type type);
+
+/* NULL if the device can run the tiling on this type; else why not, as a sentence that names the
+ * rule and its two numbers. It lives until the next call on the context. */
+TG_API const char *tg_tile_refusal(tg_context *ctx, const tg_tile *tile, tg_type type);
+
+/* What the chooser decides for one problem. Start from TG_PLAN_INIT. */
+typedef struct tg_plan {
+    size_t size;
+    int row;      /* of the table, or -1 for a forced tiling that is not in it */
+    tg_tile tile; /* resolved, and its block cut to the problem                */
+    int threads;  /* CPU threads that will be asked for                        */
+    int a_in_place, b_in_place; /* read where they are, not staged             */
+} tg_plan;
+
+#define TG_PLAN_INIT                                                                           \
+    {                                                                                          \
+        sizeof(tg_plan), -1, {{0, 0, 0}, {0, 0}, {0, 0}, 0, 0, 0, TG_DOT, {0, 0, 0}}, 0, 0, 0  \
+    }
+
+/* *plan := how tg_gemm would run this problem on this context. Nothing is computed and the data
+ * pointers are not looked at. */
+TG_API tg_status tg_pick(tg_context *ctx, const tg_problem *problem, tg_plan *plan);
+
+/* Later calls use this tiling; NULL returns to the chooser. One that no type can use on this
+ * device is refused here with TG_BAD_TILE; one that is not legal for the type of a later problem
+ * is refused there. */
+TG_API tg_status tg_force(tg_context *ctx, const tg_tile *tile);
+
+/* ---------------------------------------------------------------------------- memory and measure
+ * For programs that run on every backend: memory of the context's device, aligned to at least 64
+ * bytes, and copies between it and the host. *memory is NULL when bytes is 0 or the call failed.
+ * Copies are ordered with the context's calls, and the host memory may be reused on return. */
+TG_API tg_status tg_alloc(tg_context *ctx, size_t bytes, void **memory);
+TG_API tg_status tg_free(tg_context *ctx, void *memory);
+TG_API tg_status tg_upload(tg_context *ctx, void *device, const void *host, size_t bytes);
+TG_API tg_status tg_download(tg_context *ctx, void *host, const void *device, size_t bytes);
+
+/* *flops := floating-point operations a second that the device reaches right now in a loop of
+ * nothing but independent multiply-adds on registers, with the context's threads. Takes about a
+ * millisecond. Measure it beside every timing: clocks drift, ratios hold. */
+TG_API tg_status tg_peak(tg_context *ctx, tg_type type, double *flops);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

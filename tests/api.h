@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The parts of test_api, one file each, and what they share. */
+#ifndef API_H
+#define API_H
+
+#include <tilegemm.h>
+
+void test_arguments(tg_context *ctx); /* bad arguments of the functions that multiply */
+void test_other_arguments(tg_context *ctx);
+void test_overlap(tg_context *ctx);
+void test_sizes(tg_context *ctx); /* empty, NULL, huge: what is accepted and what is not */
+void test_open(void);
+void test_settings(tg_context *ctx);
+void test_fork_first(void); /* before anything else has used the library */
+void test_threads(tg_context *ctx);
+void test_fork(tg_context *ctx);
+
+/* Multiplies m x k by k x n integers and compares with ==. 0: wrong, or an error. */
+int multiplies(tg_context *ctx, int m, int n, int k, unsigned seed);
+
+/* The call gave this status, the context says so too, with a sentence that has all the parts. */
+void check_refused(tg_context *ctx, tg_status given, tg_status expected, const char *parts,
+                   const char *file, int line);
+#define CHECK_REFUSED(ctx, call, expected, parts) \
+    check_refused(ctx, call, expected, parts, __FILE__, __LINE__)
+#define CHECK_OK(ctx, call) check_refused(ctx, call, TG_OK, "", __FILE__, __LINE__)
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Contexts: opening and failing to open, the environment, workspaces, forced tilings, copies, and
+ * the lists of the library. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+#include "test.h"
+
+/* ------------------------------------------------------------------------------------ lists */
+
+static void test_lists(void)
+{
+    char version[40], reason[300];
+    int seen = 0;
+    snprintf(version, sizeof version, "%d.%d.%d", TG_VERSION_MAJOR, TG_VERSION_MINOR,
+             TG_VERSION_PATCH);
+    CHECK(strcmp(tg_version(), version) == 0);
+#define TG_X(name, value, text)                    \
+    CHECK_INT(name, value);                        \
+    CHECK(strcmp(tg_status_text(name), text) == 0);
+    TG_STATUS_LIST(TG_X)
+#undef TG_X
+#define TG_X(name, value, text, ctype)             \
+    CHECK(strcmp(tg_type_name(name), #text) == 0); \
+    CHECK_INT(tg_type_size(name), sizeof(ctype));
+    TG_TYPE_LIST(TG_X)
+#undef TG_X
+    CHECK(strcmp(tg_status_text((tg_status)-1), "unknown status") == 0);
+    CHECK(strcmp(tg_status_text((tg_status)99), "unknown status") == 0);
+    CHECK(!tg_type_name((tg_type)0) && !tg_type_name((tg_type)99));
+    CHECK(tg_type_size((tg_type)0) == 0 && tg_type_size((tg_type)-1) == 0);
+    CHECK(!tg_backend_name(-1) && !tg_backend_name(tg_backend_count()));
+    for (int i = 0; i < tg_backend_count(); i++) {
+        seen += strcmp(tg_backend_name(i), "cpu") == 0;
+        tg_context *ctx;
+        tg_status status = tg_backend_reason(tg_backend_name(i), reason, sizeof reason);
+        CHECK_INT(tg_open(&ctx, tg_backend_name(i), 0), status);
+        CHECK((status == TG_OK) == (reason[0] == '\0'));
+        CHECK((status == TG_OK) || strcmp(reason, tg_last_error(ctx)) == 0);
+        CHECK_INT(tg_backend_reason(tg_backend_name(i), NULL, 0), status);
+        CHECK_INT(tg_backend_reason(tg_backend_name(i), reason, 2), status);
+        CHECK(strlen(reason) <= 1);
+        tg_close(ctx);
+    }
+    CHECK_INT(seen, 1);
+    CHECK(tg_backend_reason(NULL, reason, sizeof reason) != TG_OK && reason[0]);
+    CHECK(tg_backend_reason("metal", reason, sizeof reason) == TG_NO_BACKEND);
+    CHECK_TEXT(reason, "metal");
+}
+
+/* ---------------------------------------------------------------------------------- opening */
+
+static void check_closed(tg_context *ctx)
+{
+    float x[3] = {1, 2, 3};
+    char before[300];
+    snprintf(before, sizeof before, "%s", tg_last_error(ctx));
+    CHECK(before[0] != '\0');
+    CHECK_INT(tg_sgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, 1, 1, 1, 1, x, 1, x + 1, 1, 0,
+                       x + 2, 1), TG_BAD_ARGUMENT);
+    CHECK(x[2] == 3);
+    CHECK_INT(tg_set_threads(ctx, 1), TG_BAD_ARGUMENT);
+    CHECK_INT(tg_sync(ctx), TG_BAD_ARGUMENT);
+    tg_close(ctx);
+}
+
+static void refuse_open(const char *backend, int device, tg_status expected, const char *parts,
+                        int line)
+{
+    tg_context *ctx = NULL;
+    tg_status status = tg_open(&ctx, backend, device);
+    check_refused(ctx, status, expected, parts, __FILE__, line);
+    check_closed(ctx);
+}
+
+static void test_environment(const char *name, const char *value, tg_status expected,
+                             const char *parts)
+{
+    tg_context *ctx = NULL;
+    setenv(name, value, 1);
+    tg_status status = tg_open(&ctx, "cpu", 0);
+    unsetenv(name);
+    CHECK_SAY(status == expected, "%s=%s: status %d, expected %d: %s", name, value, (int)status,
+              (int)expected, tg_last_error(ctx));
+    CHECK_TEXT(tg_last_error(ctx), parts);
+    if (status == TG_OK) {
+        CHECK_SAY(multiplies(ctx, 150, 151, 152, 1), "%s=%s: wrong product", name, value);
+        tg_close(ctx);
+    } else if (ctx) {
+        check_closed(ctx);
+    }
+}
+
+static void test_all_environments(void)
+{
+    test_environment("TILEGEMM_TILE", "t64x64x16", TG_OK, "");
+    test_environment("TILEGEMM_TILE", "24x40x3/24x40/3x5/1/1", TG_OK, "");
+    test_environment("TILEGEMM_TILE", "", TG_OK, "");
+    test_environment("TILEGEMM_TILE", "t65x65x65", TG_BAD_ARGUMENT, "TILEGEMM_TILE|t65x65x65");
+    test_environment("TILEGEMM_TILE", "24x40x3/24x40/3x5/1", TG_BAD_ARGUMENT, "TILEGEMM_TILE|stages");
+    test_environment("TILEGEMM_TILE", "24x40x3/24x40/3x5/2/1", TG_BAD_TILE,
+                     "TILEGEMM_TILE|thread.n = 5|vec = 2");
+    test_environment("TILEGEMM_TILE", "0x0x0/0x0/8x8/4/1/inst0x0x0", TG_BAD_TILE, "inst");
+    test_environment("TILEGEMM_TILE", "24x40x3/24x40/3x5/1/1/inst16x8x8", TG_BAD_TILE, "inst");
+    test_environment("TILEGEMM_THREADS", "1", TG_OK, "");
+    test_environment("TILEGEMM_THREADS", "3", TG_OK, "");
+    test_environment("TILEGEMM_THREADS", "0", TG_OK, "");
+    test_environment("TILEGEMM_THREADS", "", TG_OK, "");
+    static const char *const bad[] = {"-1", "two", "2x", "1.5", "99999999999999999999", "2 "};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char parts[80];
+        snprintf(parts, sizeof parts, "TILEGEMM_THREADS|%s", bad[i]);
+        test_environment("TILEGEMM_THREADS", bad[i], TG_BAD_ARGUMENT, parts);
+    }
+    test_environment("TILEGEMM_ISA", "portable", TG_OK, "");
+    test_environment("TILEGEMM_ISA", "", TG_OK, "");
+    test_environment("TILEGEMM_ISA", "mmx", TG_BAD_ARGUMENT, "TILEGEMM_ISA|mmx|portable");
+#if defined(__x86_64__)
+    test_environment("TILEGEMM_ISA", "avx2", TG_OK, "");
+    test_environment("TILEGEMM_ISA", "avx512", TG_OK, "");
+#endif
+}
+
+void test_open(void)
+{
+    tg_context *ctx;
+    test_lists();
+    CHECK_INT(tg_open(&ctx, NULL, 0), TG_OK);
+    CHECK_INT(tg_last_status(ctx), TG_OK);
+    CHECK(tg_last_error(ctx)[0] == '\0' && tg_device_name(ctx)[0] != '\0');
+    tg_close(ctx);
+    refuse_open("metal", 0, TG_NO_BACKEND, "metal", __LINE__);
+    refuse_open("", 0, TG_NO_BACKEND, "\"\"", __LINE__);
+    refuse_open("CPU", 0, TG_NO_BACKEND, "CPU", __LINE__);
+    refuse_open("cpu", -1, TG_BAD_ARGUMENT, "device = -1", __LINE__);
+    refuse_open("cpu", 7, TG_NO_DEVICE, "device = 7", __LINE__);
+    test_all_environments();
+}
+
+/* -------------------------------------------------------------------------------- workspace */
+
+enum { SIDE = 200 };
+
+static float a[SIDE * SIDE], b[SIDE * SIDE], c[SIDE * SIDE];
+
+static tg_problem square(void)
+{
+    tg_problem p = TG_PROBLEM_INIT;
+    for (int i = 0; i < SIDE * SIDE; i++) {
+        a[i] = (float)(i % 7 - 3);
+        b[i] = (float)(i % 5 - 2);
+        c[i] = NAN;
+    }
+    p.m = p.n = p.k = SIDE;
+    p.a = (tg_input){a, SIDE, 1, 0, TG_F32};
+    p.b = (tg_input){b, SIDE, 1, 0, TG_F32};
+    p.c = (tg_output){c, SIDE, 1, 0, TG_F32};
+    return p;
+}
+
+static int count_nans(void)
+{
+    int nans = 0;
+    for (int i = 0; i < SIDE * SIDE; i++)
+        nans += isnan(c[i]) != 0;
+    return nans;
+}
+
+static void test_workspace(tg_context *ctx, const char *tile_name)
+{
+    tg_problem p = square();
+    tg_tile tile = tg_tile_at(tg_tile_find(tile_name));
+    size_t bytes = 0;
+    char parts[80];
+    CHECK_OK(ctx, tg_force(ctx, tile.vec ? &tile : NULL));
+    CHECK_OK(ctx, tg_set_threads(ctx, 2));
+    CHECK_OK(ctx, tg_gemm_workspace(ctx, &p, &bytes));
+    CHECK_SAY(bytes > 0, "%s stages nothing", tile_name);
+    void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (CHECK(memory != NULL)) {
+        CHECK_OK(ctx, tg_set_workspace(ctx, memory, bytes - 1));
+        snprintf(parts, sizeof parts, "workspace|%zu|%zu", bytes - 1, bytes);
+        CHECK_REFUSED(ctx, tg_gemm(ctx, &p), TG_SMALL_WORKSPACE, parts);
+        CHECK_INT(count_nans(), SIDE * SIDE);
+        CHECK_OK(ctx, tg_set_workspace(ctx, memory, bytes));
+        CHECK_OK(ctx, tg_gemm(ctx, &p));
+        CHECK_INT(count_nans(), 0);
+        CHECK_OK(ctx, tg_set_workspace(ctx, NULL, 0));
+    }
+    free(memory);
+    CHECK(multiplies(ctx, 250, 260, 270, 3));
+    p.m = 0;
+    CHECK_OK(ctx, tg_gemm_workspace(ctx, &p, &bytes));
+    CHECK_INT(bytes, 0);
+    CHECK_OK(ctx, tg_force(ctx, NULL));
+    CHECK_OK(ctx, tg_set_threads(ctx, 0));
+}
+
+/* ----------------------------------------------------------------------------------- tiling */
+
+static void test_pick_and_force(tg_context *ctx)
+{
+    tg_problem p = square();
+    tg_plan plan = TG_PLAN_INIT;
+    for (int row = 0; row < tg_tile_count(); row++) {
+        tg_tile tile = tg_tile_at(row);
+        if (tg_tile_refusal(ctx, &tile, TG_F32)) {
+            if (tg_tile_refusal(ctx, &tile, TG_F64))
+                CHECK_REFUSED(ctx, tg_force(ctx, &tile), TG_BAD_TILE, "");
+            continue;
+        }
+        CHECK_OK(ctx, tg_force(ctx, &tile));
+        CHECK_OK(ctx, tg_pick(ctx, &p, &plan));
+        CHECK_INT(plan.row, row);
+        CHECK(plan.tile.thread.m == tile.thread.m && plan.tile.vec == tile.vec);
+        CHECK(multiplies(ctx, 33, 34, 35, (unsigned)row));
+        if (tg_tile_refusal(ctx, &tile, TG_F64)) {
+            double x[3] = {1, 2, 3};
+            CHECK_REFUSED(ctx, tg_dgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, 1, 1, 1, 1, x, 1,
+                                        x + 1, 1, 0, x + 2, 1), TG_BAD_TILE, "f64");
+            CHECK(x[2] == 3);
+        }
+        tg_tile filled = tg_tile_resolve(ctx, &tile, TG_F32);
+        CHECK(filled.block.m && filled.block.n && filled.block.k && filled.warp.m && filled.warp.n);
+    }
+    tg_tile unknown = {{14, 26, 8}, {7, 13}, {7, 13}, 1, 1, 1, TG_OUTER_T, {1, 1, 1}};
+    CHECK_TEXT(tg_tile_refusal(ctx, &unknown, TG_F32), "thread");
+    CHECK_REFUSED(ctx, tg_force(ctx, &unknown), TG_BAD_TILE, "thread");
+    CHECK_OK(ctx, tg_force(ctx, NULL));
+    p.a.data = p.b.data = p.c.data = NULL;
+    CHECK_OK(ctx, tg_pick(ctx, &p, &plan));
+    CHECK(plan.row >= 0 && plan.threads >= 1);
+    CHECK_OK(ctx, tg_set_threads(ctx, 1));
+    CHECK_OK(ctx, tg_pick(ctx, &p, &plan));
+    CHECK_INT(plan.threads, 1);
+    p.n = 0;
+    CHECK_OK(ctx, tg_pick(ctx, &p, &plan));
+    CHECK_OK(ctx, tg_set_threads(ctx, 0));
+}
+
+static int picked(tg_context *ctx, const tg_problem *p, int *threads)
+{
+    tg_plan plan = TG_PLAN_INIT;
+    CHECK_OK(ctx, tg_gemm(ctx, p));
+    CHECK_OK(ctx, tg_pick(ctx, p, &plan));
+    *threads = plan.threads;
+    return plan.row;
+}
+
+/* A setting counts for the next call, also when its problem is the one before. */
+static void test_settings_take_effect(tg_context *ctx)
+{
+    tg_problem p = square();
+    tg_tile rung = tg_tile_at(tg_tile_find("v4_reg")), other = tg_tile_at(tg_tile_find("v2_work"));
+    int threads, chosen = picked(ctx, &p, &threads);
+    CHECK_OK(ctx, tg_force(ctx, &rung));
+    CHECK_INT(picked(ctx, &p, &threads), tg_tile_find("v4_reg"));
+    CHECK_OK(ctx, tg_force(ctx, &other));
+    CHECK_INT(picked(ctx, &p, &threads), tg_tile_find("v2_work"));
+    CHECK_OK(ctx, tg_force(ctx, NULL));
+    CHECK_INT(picked(ctx, &p, &threads), chosen);
+    for (int i = 1; i < 4; i++) {
+        CHECK_OK(ctx, tg_set_threads(ctx, i));
+        CHECK_INT(picked(ctx, &p, &threads), chosen);
+        CHECK_INT(threads, i);
+    }
+    CHECK_OK(ctx, tg_set_threads(ctx, 0));
+}
+
+/* ----------------------------------------------------------------------------------- memory */
+
+static void test_memory(tg_context *ctx)
+{
+    static unsigned char sent[1000], received[1000];
+    void *memory = NULL;
+    for (int i = 0; i < 1000; i++)
+        sent[i] = (unsigned char)(i * 37);
+    for (size_t bytes = 1; bytes <= sizeof sent; bytes += 333) {
+        CHECK_OK(ctx, tg_alloc(ctx, bytes, &memory));
+        CHECK((uintptr_t)memory % 64 == 0 && memory);
+        CHECK_OK(ctx, tg_upload(ctx, memory, sent, bytes));
+        CHECK_OK(ctx, tg_download(ctx, received, memory, bytes));
+        CHECK(memcmp(sent, received, bytes) == 0 && received[bytes % 1000] == 0);
+        CHECK_OK(ctx, tg_free(ctx, memory));
+    }
+}
+
+void test_settings(tg_context *ctx)
+{
+    static const tg_type types[] = {TG_F32, TG_F64};
+    test_workspace(ctx, "free");
+    test_workspace(ctx, "t64x64x16");
+    test_workspace(ctx, "t24x40x3");
+    test_workspace(ctx, "t64x64x32_k4");
+    test_pick_and_force(ctx);
+    test_settings_take_effect(ctx);
+    test_memory(ctx);
+    for (size_t i = 0; i < 2; i++) {
+        double flops = 0;
+        CHECK_OK(ctx, tg_peak(ctx, types[i], &flops));
+        CHECK_SAY(flops > 1e6 && flops < 1e16, "a peak of %g", flops);
+    }
+}

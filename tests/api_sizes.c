@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The edges of what is accepted: empty matrices, NULL where nothing is read, scalars that round to
+ * zero, strides that do not matter, and strides beyond 2^31 elements. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "api.h"
+#include "test.h"
+
+static float a[16], b[16], c[16];
+
+static void fill(void)
+{
+    for (int i = 0; i < 16; i++) {
+        a[i] = (float)(i + 1);
+        b[i] = (float)(i % 3 - 1);
+        c[i] = (float)(100 + i);
+    }
+}
+
+/* 4 x 4 by 4 x 4, all row-major. */
+static tg_problem square(void)
+{
+    tg_problem p = TG_PROBLEM_INIT;
+    fill();
+    p.m = p.n = p.k = 4;
+    p.a = (tg_input){a, 4, 1, 0, TG_F32};
+    p.b = (tg_input){b, 4, 1, 0, TG_F32};
+    p.c = (tg_output){c, 4, 1, 0, TG_F32};
+    return p;
+}
+
+static int c_is_scaled(double by)
+{
+    for (int i = 0; i < 16; i++)
+        if (c[i] != (float)(by * (100 + i)))
+            return 0;
+    return 1;
+}
+
+/* Runs a changed square(), which must leave C scaled by a number. */
+#define SCALES(change, by)                     \
+    do {                                       \
+        tg_problem p = square();               \
+        change;                                \
+        CHECK_OK(ctx, tg_gemm(ctx, &p));       \
+        CHECK(c_is_scaled(by));                \
+    } while (0)
+#define NO_DATA(p) ((p).a.data = (p).b.data = NULL)
+
+static void test_empty(tg_context *ctx)
+{
+    SCALES((p.m = 0, NO_DATA(p), p.c.data = NULL), 1);
+    SCALES((p.n = 0, NO_DATA(p), p.c.data = NULL), 1);
+    SCALES((p.batch = 0, NO_DATA(p), p.c.data = NULL), 1);
+    SCALES((p.m = 0, p.n = INT64_MAX, p.k = INT64_MAX), 1);
+    SCALES((p.n = 0, p.m = INT64_MAX, p.c.row_stride = INT64_MIN), 1);
+    SCALES((p.batch = 0, p.m = INT64_MAX, p.n = INT64_MAX), 1);
+    SCALES((p.k = 0, NO_DATA(p), p.beta = 3), 3);
+    SCALES((p.k = 0, NO_DATA(p), p.beta = 1), 1);
+    SCALES((p.k = 0, NO_DATA(p), p.beta = 0), 0);
+    SCALES((p.k = 0, p.beta = -1, p.alpha = NAN), -1);
+    SCALES((p.alpha = 0, NO_DATA(p), p.beta = 2), 2);
+    SCALES((p.alpha = 0, NO_DATA(p), p.beta = 0), 0);
+    SCALES((p.alpha = 0, p.k = INT64_MAX, p.beta = 2), 2);
+    SCALES((p.alpha = 0, p.a.row_stride = INT64_MIN, p.beta = 2), 2);
+    SCALES((p.alpha = -0.0, NO_DATA(p), p.beta = 2), 2);
+    SCALES((p.alpha = 1e-60, NO_DATA(p), p.beta = 2), 2);
+    SCALES((p.alpha = 0, NO_DATA(p), p.beta = 1e-60, c[5] = NAN), 0);
+    SCALES((p.alpha = 0, NO_DATA(p), p.beta = -0.0, c[5] = NAN), 0);
+    fill();
+    CHECK_OK(ctx, tg_sgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, 0, 0, 0, 1, NULL, 1, NULL, 1,
+                           0, NULL, 1));
+    CHECK_OK(ctx, tg_sgemm(ctx, TG_COL_MAJOR, TG_TRANS, TG_CONJ_TRANS, 4, 4, 0, 1, NULL, 1, NULL, 4,
+                           2, c, 4));
+    CHECK(c_is_scaled(2));
+}
+
+static void test_nan_scalars(tg_context *ctx)
+{
+    int nans = 0;
+    tg_problem p = square();
+    p.alpha = NAN;
+    CHECK_OK(ctx, tg_gemm(ctx, &p));
+    for (int i = 0; i < 16; i++)
+        nans += isnan(c[i]) != 0;
+    CHECK_INT(nans, 16);
+    p = square();
+    p.beta = NAN;
+    p.k = 0;
+    CHECK_OK(ctx, tg_gemm(ctx, &p));
+    for (int i = 0; i < 16; i++)
+        nans += isnan(c[i]) != 0;
+    CHECK_INT(nans, 32);
+}
+
+/* A stride counts only where a dimension has a second element. */
+static void test_idle_strides(tg_context *ctx)
+{
+    fill();
+    CHECK_OK(ctx, tg_sgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, 1, 4, 1, 1, a, INT64_MAX, b,
+                           INT64_MAX, 0, c, INT64_MAX));
+    CHECK(c[0] == -1 && c[1] == 0 && c[2] == 1 && c[3] == -1 && c[4] == 104);
+    fill();
+    CHECK_OK(ctx, tg_sgemm(ctx, TG_COL_MAJOR, TG_NO_TRANS, TG_NO_TRANS, 4, 1, 1, 1, a, INT64_MAX, b,
+                           INT64_MAX, 0, c, INT64_MAX));
+    CHECK(c[0] == -1 && c[3] == -4 && c[4] == 104);
+    tg_problem p = square();
+    p.a.batch_stride = p.b.batch_stride = p.c.batch_stride = INT64_MIN;
+    CHECK_OK(ctx, tg_gemm(ctx, &p));
+    CHECK(c[0] == a[0] * b[0] + a[1] * b[4] + a[2] * b[8] + a[3] * b[12]);
+    p = square();
+    p.n = 1;
+    p.b.col_stride = INT64_MIN, p.c.col_stride = INT64_MAX;
+    CHECK_OK(ctx, tg_gemm(ctx, &p));
+    CHECK(c[1] == 101 && c[4] != 104);
+    p = square();
+    p.m = p.n = 1;
+    p.a.row_stride = p.b.col_stride = p.c.row_stride = p.c.col_stride = INT64_MIN;
+    CHECK_OK(ctx, tg_gemm(ctx, &p));
+    CHECK(c[0] == a[0] * b[0] + a[1] * b[4] + a[2] * b[8] + a[3] * b[12] && c[1] == 101);
+}
+
+static void *reserve(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* Products of index and stride beyond 32 bits; only the pages with elements become real. */
+static void test_far_strides(tg_context *ctx)
+{
+    enum { SIDE = 3 };
+    const int64_t ld = ((int64_t)1 << 31) + 7;
+    const size_t bytes = (size_t)(SIDE - 1) * (size_t)ld * sizeof(float) + 4096;
+    float *x[3] = {reserve(bytes), reserve(bytes), reserve(bytes)};
+    if (x[0] && x[1] && x[2]) {
+        for (int i = 0; i < SIDE * SIDE; i++)
+            for (int matrix = 0; matrix < 3; matrix++)
+                x[matrix][i / SIDE * ld + i % SIDE] = (float)(i * (matrix + 1) % 5 - matrix);
+        CHECK_OK(ctx, tg_sgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_TRANS, SIDE, SIDE, SIDE, 1, x[0],
+                               ld, x[1], ld, 0, x[2], ld));
+        for (int i = 0; i < SIDE * SIDE; i++) {
+            float sum = 0;
+            for (int p = 0; p < SIDE; p++)
+                sum += x[0][i / SIDE * ld + p] * x[1][i % SIDE * ld + p];
+            CHECK(x[2][i / SIDE * ld + i % SIDE] == sum);
+        }
+    } else {
+        test_print("no address space for strides beyond 2^31\n");
+    }
+    for (int matrix = 0; matrix < 3; matrix++)
+        if (x[matrix])
+            munmap(x[matrix], bytes);
+}
+
+void test_sizes(tg_context *ctx)
+{
+    test_empty(ctx);
+    test_nan_scalars(ctx);
+    test_idle_strides(ctx);
+    test_far_strides(ctx);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One multiplication to be tested, as the words of a REPRO line, and its run against the oracle.
+ *
+ *     cpu f32 t128x64x16 NT 129x65x9 lda+3 alpha=2 beta=0 batch=3 share=b threads=2 ...
+ *
+ * How the matrices are stored is one word:
+ *     NN NT TN TT NC ...   tg_sgemm or tg_dgemm, row-major; with a c in front, column-major
+ *     gABC                 tg_gemm with one letter of LAYOUTS for each of A, B and C */
+#ifndef CASE_H
+#define CASE_H
+
+#include <stddef.h>
+#include <tilegemm.h>
+
+/* The first OUTPUT_LAYOUTS of them can also store C, because no two of their elements coincide.
+ *   r c   row-major, column-major                  s t   the same with neither stride 1
+ *   n w   the same with all strides negative       m     row-major, rows from last to first
+ *   i     batch items interleaved                  z y   one row, one column repeated
+ *   o     one element repeated                     h     row stride 1 and column stride 1 */
+#define LAYOUTS "rcstnwmizyoh"
+enum { OUTPUT_LAYOUTS = 8 };
+
+typedef enum gemm_fill {
+    FILL_INTEGERS, /* so small that every sum is exact in the type: the result must be equal */
+    FILL_UNIT,     /* uniform in [-1, 1): the result must be within the rounding bound */
+    FILL_WIDE      /* exponents over a range of 2^60: likewise */
+} gemm_fill;
+
+typedef struct gemm_case {
+    char backend[16];
+    tg_type type;
+    char tile[96]; /* a row, a tiling as text, or "free" for the chooser */
+    char kind[8];
+    int64_t m, n, k;
+    int pad[3]; /* added to the smallest leading dimension of A, B, C */
+    int alpha, beta;
+    int batch;
+    int share;   /* bit 0, 1: A, B has batch stride 0 */
+    int threads; /* 0: as the context has it */
+    int shift;   /* elements between each matrix and its guard page */
+    int at_start; /* guard pages lie before the matrices instead of behind */
+    int workspace; /* give the library exactly the workspace it asks for */
+    int seed;
+    gemm_fill fill;
+} gemm_case;
+
+typedef enum case_result { CASE_PASSED, CASE_FAILED, CASE_REFUSED } case_result;
+
+/* The case with every word at its default. */
+gemm_case case_default(const char *backend);
+/* Reads the words of a REPRO line; prints what is wrong and returns 0 otherwise. */
+int case_parse(gemm_case *c, int count, char **words);
+/* Writes the words that case_parse reads, without those at their default. */
+void case_print(const gemm_case *c, char *text, size_t size);
+
+/* Runs the case. CASE_REFUSED: its tiling is not legal on this device and type. A failure, a
+ * forbidden access and a hang print "REPRO: program words". ratio: NULL, or raised to the largest
+ * error seen, in units of the rounding bound with k + 2 = 1. */
+case_result case_run(tg_context *ctx, const char *program, const gemm_case *c, double *ratio);
+
+/* A context on the backend that is named first or by TG_TEST_BACKEND (else cpu); *count and
+ * *words move past the name. Prints why and returns NULL if it does not open. */
+tg_context *case_open(int *count, char ***words, char backend[16]);
+
+#endif

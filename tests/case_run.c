@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Runs one case and compares with the oracle: three loops over the elements as they are stored.
+ * What is not an element of C must come back bit by bit: canaries, padding, A and B. */
+#define _GNU_SOURCE
+#include "case.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "guard.h"
+#include "test.h"
+
+typedef struct matrix {
+    int64_t count[3], stride[3]; /* rows, columns, batch items */
+    int64_t low, all;            /* stored elements before (0, 0, 0), and in total */
+    guard memory;
+    unsigned char *stored, *before; /* the elements, and a copy made before the call */
+    void *data;                     /* what the library is given */
+} matrix;
+
+typedef struct run {
+    const gemm_case *c;
+    tg_context *ctx;
+    size_t bytes; /* of one element */
+    int reads_inputs, is_host;
+    matrix x[3]; /* A, B, C */
+    guard workspace;
+    char message[300];
+} run;
+
+/* The run in progress, for handlers, and mappings that are kept from run to run. */
+static char repro[400];
+static run now;
+
+/* ------------------------------------------------------------------------------ sudden ends */
+
+static void report_signal(int number)
+{
+    static const char crash[] = "\na forbidden access\n", hang[] = "\nno end after 300 s\n";
+    const char *what = number == SIGALRM ? hang : crash;
+    if (write(STDOUT_FILENO, what, strlen(what)) < 0 ||
+        write(STDOUT_FILENO, repro, strlen(repro)) < 0 || write(STDOUT_FILENO, "\n", 1) < 0)
+        _exit(2);
+    _exit(1);
+}
+
+/* Called by AddressSanitizer, if it is there, before it ends the program. */
+void __asan_on_error(void);
+void __asan_on_error(void)
+{
+    if (write(STDOUT_FILENO, repro, strlen(repro)) < 0 || write(STDOUT_FILENO, "\n", 1) < 0)
+        _exit(2);
+}
+
+static void watch(void)
+{
+    static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGALRM};
+    static int is_watching;
+    struct sigaction action = {.sa_handler = report_signal};
+    for (size_t i = 0; !is_watching && i < sizeof numbers / sizeof numbers[0]; i++)
+        sigaction(numbers[i], &action, NULL);
+    is_watching = 1;
+    alarm(300);
+}
+
+static int fail(run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int fail(run *r, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(r->message, sizeof r->message, format, args);
+    va_end(args);
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------------- storage */
+
+static char layout_of(const gemm_case *c, int which)
+{
+    if (c->kind[0] == 'g')
+        return c->kind[1 + which];
+    int is_col_major = c->kind[0] == 'c';
+    int is_transposed = which < 2 && c->kind[is_col_major + which] != 'N';
+    return is_col_major != is_transposed ? 'c' : 'r';
+}
+
+static void set_strides(matrix *x, char layout, int pad, int is_shared)
+{
+    const int64_t rows = x->count[0], cols = x->count[1], batch = x->count[2];
+    const int64_t row = (cols > 0 ? cols : 1) + pad, col = (rows > 0 ? rows : 1) + pad;
+    const struct {
+        char layout;
+        int64_t stride[3];
+    } table[] = {
+        {'r', {row, 1, rows * row + 3}},
+        {'c', {1, col, cols * col + 3}},
+        {'s', {2 * row + 1, 2, rows * (2 * row + 1) + 3}},
+        {'t', {3, 3 * col + 1, cols * (3 * col + 1) + 3}},
+        {'n', {-row, -1, -(rows * row + 3)}},
+        {'w', {-1, -col, -(cols * col + 3)}},
+        {'m', {-row, 1, rows * row + 3}},
+        {'i', {batch * row + pad, batch, 1}},
+        {'z', {0, 1, row}},
+        {'y', {1, 0, col}},
+        {'o', {0, 0, 1}},
+        {'h', {1, 1, rows + cols + pad}},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (table[i].layout == layout)
+            memcpy(x->stride, table[i].stride, sizeof x->stride);
+    if (is_shared)
+        x->stride[2] = 0;
+    x->low = 0;
+    x->all = 1;
+    for (int d = 0; d < 3; d++) {
+        int64_t reach = x->stride[d] * (x->count[d] - 1);
+        if (x->count[d] == 0) {
+            x->low = x->all = 0;
+            return;
+        }
+        x->low -= reach < 0 ? reach : 0;
+        x->all += reach < 0 ? -reach : reach;
+    }
+}
+
+static int64_t position(const matrix *x, int64_t i, int64_t j, int64_t item)
+{
+    return x->low + i * x->stride[0] + j * x->stride[1] + item * x->stride[2];
+}
+
+static double get(const run *r, const unsigned char *elements, int64_t at)
+{
+    float f32;
+    double f64;
+    if (r->c->type == TG_F64)
+        return memcpy(&f64, elements + at * 8, 8), f64;
+    return memcpy(&f32, elements + at * 4, 4), f32;
+}
+
+static void put(const run *r, unsigned char *elements, int64_t at, double value)
+{
+    float f32 = (float)value;
+    if (r->c->type == TG_F64)
+        memcpy(elements + at * 8, &value, 8);
+    else
+        memcpy(elements + at * 4, &f32, 4);
+}
+
+/* The largest s with 2 * (k * s * s * |alpha| + s * |beta|) <= 2^digits, or a little less. */
+static int64_t largest_integer(const gemm_case *c)
+{
+    const double limit = ldexp(1, c->type == TG_F64 ? DBL_MANT_DIG : FLT_MANT_DIG);
+    double s = c->type == TG_F64 ? 1 << 20 : 1 << 11;
+    while (s > 1 && 2 * ((double)c->k * s * s * abs(c->alpha) + s * abs(c->beta)) > limit)
+        s = floor(s * 0.9);
+    return (int64_t)s;
+}
+
+static double value_at(const run *r, int which, int64_t at, int64_t largest)
+{
+    uint64_t h = test_hash((uint64_t)at * 4 + (uint64_t)which + ((uint64_t)r->c->seed << 40));
+    if (r->c->fill == FILL_INTEGERS)
+        return (double)((int64_t)(h % (uint64_t)(2 * largest + 1)) - largest);
+    double unit = (double)(h >> 11) * 0x1p-52 - 1;
+    return r->c->fill == FILL_WIDE ? ldexp(unit, (int)(test_hash(h) % 61) - 30) : unit;
+}
+
+static void fill(run *r, int which, int64_t largest)
+{
+    const matrix *x = &r->x[which];
+    for (int64_t item = 0; item < x->count[2]; item++)
+        for (int64_t i = 0; i < x->count[0]; i++)
+            for (int64_t j = 0; j < x->count[1]; j++) {
+                int64_t at = position(x, i, j, item);
+                put(r, x->stored, at, value_at(r, which, at, largest));
+            }
+}
+
+/* Takes memory for a matrix and fills it. What the call must not read stays NaN; if nothing of a
+ * matrix may be read, the library gets an address that cannot be read at all. */
+static int place(run *r, int which, const int64_t count[3])
+{
+    const gemm_case *c = r->c;
+    matrix *x = &r->x[which];
+    memcpy(x->count, count, sizeof x->count);
+    set_strides(x, layout_of(c, which), c->pad[which], which < 2 && (c->share >> which & 1));
+    size_t size = (size_t)x->all * r->bytes;
+    x->stored = guard_take(&x->memory, size, (size_t)c->shift * r->bytes, !c->at_start);
+    x->before = malloc(size + 1);
+    if (!x->stored || !x->before)
+        return fail(r, "no memory for %zu bytes", size);
+    if (which < 2 ? r->reads_inputs : c->beta != 0)
+        fill(r, which, largest_integer(c));
+    memcpy(x->before, x->stored, size);
+    x->data = guard_to_device(&x->memory, r->ctx, r->is_host);
+    if (!x->data)
+        return fail(r, "no device memory: %s", tg_last_error(r->ctx));
+    x->data = (unsigned char *)x->data + (size_t)x->low * r->bytes;
+    if (which < 2 && !r->reads_inputs && r->is_host && !c->at_start)
+        x->data = guard_forbidden(&x->memory);
+    return 1;
+}
+
+/* --------------------------------------------------------------------------------- the call */
+
+static tg_problem problem_of(const run *r)
+{
+    const gemm_case *c = r->c;
+    const matrix *x = r->x;
+    tg_problem p = TG_PROBLEM_INIT;
+    p.m = c->m, p.n = c->n, p.k = c->k, p.batch = c->batch;
+    p.alpha = c->alpha, p.beta = c->beta;
+    p.a = (tg_input){x[0].data, x[0].stride[0], x[0].stride[1], x[0].stride[2], c->type};
+    p.b = (tg_input){x[1].data, x[1].stride[0], x[1].stride[1], x[1].stride[2], c->type};
+    p.c = (tg_output){x[2].data, x[2].stride[0], x[2].stride[1], x[2].stride[2], c->type};
+    return p;
+}
+
+static tg_trans trans_of(char letter)
+{
+    return letter == 'N' ? TG_NO_TRANS : letter == 'T' ? TG_TRANS : TG_CONJ_TRANS;
+}
+
+static tg_status call_blas(const run *r)
+{
+    const gemm_case *c = r->c;
+    const matrix *x = r->x;
+    const int is_col_major = c->kind[0] == 'c';
+    const tg_layout layout = is_col_major ? TG_COL_MAJOR : TG_ROW_MAJOR;
+    const tg_trans ta = trans_of(c->kind[is_col_major]), tb = trans_of(c->kind[is_col_major + 1]);
+    int64_t ld[3];
+    for (int i = 0; i < 3; i++)
+        ld[i] = layout_of(c, i) == 'c' ? x[i].stride[1] : x[i].stride[0];
+    if (c->type == TG_F64)
+        return tg_dgemm(r->ctx, layout, ta, tb, c->m, c->n, c->k, c->alpha, x[0].data, ld[0],
+                        x[1].data, ld[1], c->beta, x[2].data, ld[2]);
+    return tg_sgemm(r->ctx, layout, ta, tb, c->m, c->n, c->k, (float)c->alpha, x[0].data, ld[0],
+                    x[1].data, ld[1], (float)c->beta, x[2].data, ld[2]);
+}
+
+/* Exactly as much workspace as is asked for, flush against a forbidden page if its size allows. */
+static int give_workspace(run *r, const tg_problem *p)
+{
+    size_t bytes;
+    if (tg_gemm_workspace(r->ctx, p, &bytes))
+        return fail(r, "tg_gemm_workspace: %s", tg_last_error(r->ctx));
+    if (!bytes)
+        return 1;
+    if (!guard_take(&r->workspace, bytes, (64 - bytes % 64) % 64, 1))
+        return fail(r, "no memory for a workspace of %zu bytes", bytes);
+    void *memory = guard_to_device(&r->workspace, r->ctx, r->is_host);
+    if (!memory || tg_set_workspace(r->ctx, memory, bytes))
+        return fail(r, "a workspace of %zu bytes: %s", bytes, tg_last_error(r->ctx));
+    return 1;
+}
+
+static int call(run *r)
+{
+    tg_problem p = problem_of(r);
+    if (tg_set_threads(r->ctx, r->c->threads))
+        return fail(r, "tg_set_threads: %s", tg_last_error(r->ctx));
+    if (r->c->workspace && !give_workspace(r, &p))
+        return 0;
+    tg_status status = r->c->kind[0] == 'g' ? tg_gemm(r->ctx, &p) : call_blas(r);
+    if (status || tg_last_status(r->ctx) || tg_last_error(r->ctx)[0])
+        fail(r, "status %d: %s", (int)status, tg_last_error(r->ctx));
+    tg_sync(r->ctx);
+    tg_set_workspace(r->ctx, NULL, 0);
+    return !status;
+}
+
+/* ------------------------------------------------------------------------------- the answer */
+
+static int check_integers(run *r, int64_t item, int64_t i, const double *b)
+{
+    const gemm_case *c = r->c;
+    const matrix *x = r->x;
+    double *sum = calloc((size_t)c->n, sizeof *sum);
+    int ok = sum != NULL;
+    for (int64_t p = 0; sum && r->reads_inputs && p < c->k; p++) {
+        double a = get(r, x[0].before, position(&x[0], i, p, item));
+        for (int64_t j = 0; j < c->n; j++)
+            sum[j] += a * b[p * c->n + j];
+    }
+    for (int64_t j = 0; ok && j < c->n; j++) {
+        int64_t at = position(&x[2], i, j, item);
+        double old = c->beta ? c->beta * get(r, x[2].before, at) : 0;
+        double expected = c->alpha * sum[j] + old, actual = get(r, x[2].stored, at);
+        if (actual != expected)
+            ok = fail(r, "C(%" PRId64 ", %" PRId64 ") of item %" PRId64 " is %.17g, expected %.17g",
+                      i, j, item, actual, expected);
+    }
+    free(sum);
+    return ok;
+}
+
+static int check_bound(run *r, int64_t item, int64_t i, const double *b, double *ratio)
+{
+    const gemm_case *c = r->c;
+    const matrix *x = r->x;
+    const long double u = ldexpl(1, c->type == TG_F64 ? -DBL_MANT_DIG : -FLT_MANT_DIG);
+    const long double steps = (long double)(r->reads_inputs ? c->k + 2 : 2);
+    const long double gamma = steps * u / (1 - steps * u) + steps * LDBL_EPSILON;
+    const long double tiny = steps * (long double)(c->type == TG_F64 ? DBL_MIN : FLT_MIN);
+    for (int64_t j = 0; j < c->n; j++) {
+        int64_t at = position(&x[2], i, j, item);
+        long double old = c->beta ? (long double)get(r, x[2].before, at) * c->beta : 0;
+        long double exact = 0, size = 0, actual = get(r, x[2].stored, at);
+        for (int64_t p = 0; r->reads_inputs && p < c->k; p++) {
+            long double term = get(r, x[0].before, position(&x[0], i, p, item));
+            term *= (long double)b[p * c->n + j];
+            exact += term;
+            size += fabsl(term);
+        }
+        exact = c->alpha * exact + old;
+        size = abs(c->alpha) * size + fabsl(old);
+        long double error = fabsl(actual - exact);
+        if (!(error <= gamma * size + tiny))
+            return fail(r, "C(%" PRId64 ", %" PRId64 ") is %.17Lg, exactly %.17Lg: %.3Lg u |A||B|",
+                        i, j, actual, exact, error / (u * size));
+        if (ratio && size > 0 && error > tiny && (double)(error / (u * size)) > *ratio)
+            *ratio = (double)(error / (u * size));
+    }
+    return 1;
+}
+
+static int check_elements(run *r, double *ratio)
+{
+    const gemm_case *c = r->c;
+    double *b = malloc((size_t)(c->k * c->n + 1) * sizeof *b);
+    int ok = b != NULL || fail(r, "no memory for the oracle");
+    for (int64_t item = 0; ok && item < c->batch; item++) {
+        for (int64_t p = 0; r->reads_inputs && p < c->k; p++)
+            for (int64_t j = 0; j < c->n; j++)
+                b[p * c->n + j] = get(r, r->x[1].before, position(&r->x[1], p, j, item));
+        for (int64_t i = 0; ok && i < c->m && c->n; i++)
+            ok = c->fill == FILL_INTEGERS ? check_integers(r, item, i, b)
+                                          : check_bound(r, item, i, b, ratio);
+    }
+    free(b);
+    return ok;
+}
+
+/* With its elements back at what they were, C must be what it was. */
+static int check_untouched(run *r)
+{
+    static const char names[] = "ABC";
+    const matrix *x = &r->x[2];
+    for (int64_t item = 0; item < x->count[2]; item++)
+        for (int64_t i = 0; i < x->count[0]; i++)
+            for (int64_t j = 0; j < x->count[1]; j++) {
+                size_t at = (size_t)position(x, i, j, item) * r->bytes;
+                memcpy(x->stored + at, x->before + at, r->bytes);
+            }
+    for (int i = 0; i < 3; i++) {
+        if (memcmp(r->x[i].stored, r->x[i].before, (size_t)r->x[i].all * r->bytes))
+            return fail(r, i < 2 ? "%c was changed" : "the space between the elements of %c changed",
+                        names[i]);
+        if (!guard_holds(&r->x[i].memory))
+            return fail(r, "the memory beside %c was changed", names[i]);
+    }
+    return !r->workspace.window || guard_holds(&r->workspace) ||
+           fail(r, "the memory beside the workspace was changed");
+}
+
+static int run_case(run *r, double *ratio)
+{
+    const gemm_case *c = r->c;
+    const int64_t counts[3][3] = {
+        {c->m, c->k, c->batch}, {c->k, c->n, c->batch}, {c->m, c->n, c->batch}};
+    int ok = 1;
+    for (int i = 0; i < 3; i++)
+        ok = ok && place(r, i, counts[i]);
+    ok = ok && call(r);
+    for (int i = 0; i < 3; i++)
+        if (guard_from_device(&r->x[i].memory, r->ctx))
+            ok = fail(r, "copying back: %s", tg_last_error(r->ctx));
+    guard_from_device(&r->workspace, r->ctx);
+    return ok && check_elements(r, ratio) && check_untouched(r);
+}
+
+case_result case_run(tg_context *ctx, const char *program, const gemm_case *c, double *ratio)
+{
+    tg_tile tile;
+    int is_free = strcmp(c->tile, "free") == 0;
+    if (!is_free && tg_tile_parse(c->tile, &tile, now.message, sizeof now.message))
+        return CASE_REFUSED;
+    if (!is_free && tg_tile_refusal(ctx, &tile, c->type))
+        return CASE_REFUSED;
+    int used = snprintf(repro, sizeof repro, "REPRO: %s ", program);
+    case_print(c, repro + used, sizeof repro - (size_t)used);
+    watch();
+    now.c = c;
+    now.ctx = ctx;
+    now.bytes = tg_type_size(c->type);
+    now.reads_inputs = c->k > 0 && c->alpha != 0;
+    now.is_host = strcmp(c->backend, "cpu") == 0;
+    now.workspace.window = NULL;
+    int ok = tg_force(ctx, is_free ? NULL : &tile) == TG_OK ? run_case(&now, ratio)
+                                                            : fail(&now, "%s", tg_last_error(ctx));
+    for (int i = 0; i < 3; i++) {
+        free(now.x[i].before);
+        now.x[i].before = NULL;
+    }
+    alarm(0);
+    test_note(ok, __FILE__, __LINE__, "%s\n%s", now.message, repro);
+    return ok ? CASE_PASSED : CASE_FAILED;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Made-up machines for the tests of what needs no device: the lane grids and instruction sets that
+ * the library is meant for, and their limits. */
+#ifndef MACHINES_H
+#define MACHINES_H
+
+#include <tilegemm.h>
+
+typedef struct machine {
+    const char *name;
+    tg_limits limits;
+} machine;
+
+#define KIB(x) ((int64_t)(x) << 10)
+#define CPU_CACHES KIB(32), KIB(1024), KIB(32768)
+
+static const machine machines[] = {
+    {"sse2", {{1, 1}, 0, 16, 16, 16, 0, CPU_CACHES, 8}},
+    {"avx2", {{1, 1}, 0, 32, 16, 32, 0, CPU_CACHES, 8}},
+    {"avx512", {{1, 1}, 0, 64, 32, 64, 0, CPU_CACHES, 8}},
+    {"neon", {{1, 1}, 0, 16, 32, 16, 0, CPU_CACHES, 8}},
+    {"cuda 4x8", {{4, 8}, 1024, 16, 255, 4, KIB(48), 0, 0, 0, 132}},
+    {"cdna 8x8", {{8, 8}, 1024, 16, 255, 4, KIB(64), 0, 0, 0, 304}},
+};
+enum { MACHINES = sizeof machines / sizeof machines[0], CPUS = 4 };
+
+#endif

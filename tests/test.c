@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The counters and the output of the test programs; see test.h. */
+#define _GNU_SOURCE
+#include "test.h"
+
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+static _Atomic int passed, failed;
+
+static FILE *output(void)
+{
+    static FILE *copy;
+    if (!copy) {
+        int fd = dup(STDOUT_FILENO);
+        copy = fd >= 0 ? fdopen(fd, "w") : NULL;
+        if (!copy)
+            return stderr;
+        setvbuf(copy, NULL, _IOLBF, 1 << 12);
+    }
+    return copy;
+}
+
+__attribute__((constructor)) static void keep_stdout(void) { output(); }
+
+void test_print(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vfprintf(output(), format, args);
+    va_end(args);
+}
+
+int test_note(int ok, const char *file, int line, const char *format, ...)
+{
+    const char *slash = strrchr(file, '/');
+    char message[600];
+    va_list args;
+    if (ok) {
+        passed++;
+        return 1;
+    }
+    failed++;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    fprintf(output(), "%s:%d: %s\n", slash ? slash + 1 : file, line, message);
+    return 0;
+}
+
+int test_holds(const char *text, const char *parts)
+{
+    char part[200];
+    while (*parts) {
+        size_t length = strcspn(parts, "|");
+        snprintf(part, sizeof part, "%.*s", (int)length, parts);
+        if (!strstr(text, part))
+            return 0;
+        parts += length + (parts[length] == '|');
+    }
+    return 1;
+}
+
+int test_close(void)
+{
+    fprintf(output(), "%d passed, %d failed\n", passed, failed);
+    fflush(output());
+    return failed != 0 || passed == 0;
+}
+
+uint64_t test_hash(uint64_t x) /* splitmix64 */
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the header promises about calls: arguments, contexts, threads. While the parts run, stdout
+ * and stderr lead to a file that must stay empty: the library does not print.
+ *
+ *     test_api [PART]     arguments, contexts, threads or fork; all without it */
+#define _GNU_SOURCE
+#include "api.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "test.h"
+
+int multiplies(tg_context *ctx, int m, int n, int k, unsigned seed)
+{
+    float *a = malloc((size_t)m * (size_t)k * sizeof *a), *b = malloc((size_t)k * (size_t)n * sizeof *b);
+    float *c = malloc((size_t)m * (size_t)n * sizeof *c);
+    int ok = a && b && c;
+    for (int i = 0; ok && i < m * k; i++)
+        a[i] = (float)(test_hash((uint64_t)i + seed) % 15) - 7;
+    for (int i = 0; ok && i < k * n; i++)
+        b[i] = (float)(test_hash(~(uint64_t)i - seed) % 15) - 7;
+    for (int i = 0; ok && i < m * n; i++)
+        c[i] = NAN;
+    ok = ok && tg_sgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, m, n, k, 1, a, k, b, n, 0, c,
+                        n) == TG_OK;
+    for (int i = 0; ok && i < m; i++)
+        for (int j = 0; ok && j < n; j++) {
+            float sum = 0;
+            for (int p = 0; p < k; p++)
+                sum += a[i * k + p] * b[p * n + j];
+            ok = sum == c[i * n + j];
+        }
+    free(a);
+    free(b);
+    free(c);
+    return ok;
+}
+
+void check_refused(tg_context *ctx, tg_status given, tg_status expected, const char *parts,
+                   const char *file, int line)
+{
+    const char *sentence = tg_last_error(ctx);
+    test_note(given == expected, file, line, "status %d, expected %d: %s", (int)given,
+              (int)expected, sentence);
+    test_note(tg_last_status(ctx) == given, file, line, "tg_last_status is %d after %d",
+              (int)tg_last_status(ctx), (int)given);
+    test_note(test_holds(sentence, parts), file, line, "\"%s\" does not hold \"%s\"", sentence,
+              parts);
+    test_note((given == TG_OK) == (sentence[0] == '\0'), file, line, "status %d with \"%s\"",
+              (int)given, sentence);
+}
+
+/* Sends stdout and stderr to a file without a name. */
+static int redirect(void)
+{
+    char name[] = "/tmp/test_api_XXXXXX";
+    int file = mkstemp(name);
+    if (file < 0 || unlink(name) || dup2(file, STDOUT_FILENO) < 0 || dup2(file, STDERR_FILENO) < 0)
+        return -1;
+    return file;
+}
+
+static int is_wanted(const char *part, int argc, char **argv)
+{
+    return argc < 2 || strcmp(argv[1], part) == 0;
+}
+
+int main(int argc, char **argv)
+{
+    int saved_stderr = dup(STDERR_FILENO);
+    int file = redirect();
+    tg_context *ctx;
+    if (is_wanted("fork", argc, argv))
+        test_fork_first();
+    if (!CHECK(file >= 0) || !CHECK(tg_open(&ctx, "cpu", 0) == TG_OK))
+        return test_close();
+    if (is_wanted("arguments", argc, argv)) {
+        test_arguments(ctx);
+        test_other_arguments(ctx);
+        test_overlap(ctx);
+        test_sizes(ctx);
+    }
+    if (is_wanted("contexts", argc, argv)) {
+        test_open();
+        test_settings(ctx);
+    }
+    if (is_wanted("threads", argc, argv))
+        test_threads(ctx);
+    if (is_wanted("fork", argc, argv))
+        test_fork(ctx);
+    tg_close(ctx);
+    struct stat written;
+    CHECK(fflush(NULL) == 0 && fstat(file, &written) == 0);
+    CHECK_SAY(written.st_size == 0, "the library printed %lld bytes", (long long)written.st_size);
+    dup2(saved_stderr, STDERR_FILENO); /* for what sanitizers say at the end */
+    return test_close();
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The chooser as a pure function: made-up machines and problems in, a legal plan out. */
+#include <stdio.h>
+#include <string.h>
+
+#include "gemm.h"
+#include "machines.h"
+#include "test.h"
+
+typedef struct asked {
+    int64_t m, n, k, batch;
+} asked;
+
+static tg_problem problem_of(asked s, tg_type type)
+{
+    tg_problem p = TG_PROBLEM_INIT;
+    p.m = s.m, p.n = s.n, p.k = s.k, p.batch = s.batch;
+    p.a = (tg_input){NULL, s.k, 1, s.m * s.k, type};
+    p.b = (tg_input){NULL, s.n, 1, s.k * s.n, type};
+    p.c = (tg_output){NULL, s.n, 1, s.m * s.n, type};
+    return p;
+}
+
+/* A block that goes on for a whole warp past the problem would be padded for nothing. */
+static int is_cut(int block, int warp, int64_t size)
+{
+    return block < size + warp || block == warp;
+}
+
+/* Is t what became of the stated tiling? Its thread tile may have shrunk if it is one that can. */
+static int runs_as(tg_tile stated, tg_tile t, const tg_limits *l, int bytes)
+{
+    int is_thread = stated.thread.m == t.thread.m && stated.thread.n == t.thread.n;
+    if (tg_tile_shrinks(stated, *l, bytes))
+        is_thread = t.thread.m <= stated.thread.m && t.thread.n <= stated.thread.n;
+    return is_thread && stated.vec == t.vec && stated.form == t.form && stated.stages == t.stages &&
+           stated.slices == t.slices;
+}
+
+static void check_plan(const char *machine, const tg_problem *p, const tg_limits *l,
+                       const tg_tile *forced)
+{
+    const int bytes = (int)tg_type_size(p->c.type);
+    tg_plan plan = TG_PLAN_INIT, again = TG_PLAN_INIT;
+    char text[96], where[200], verdict[200] = "";
+    CHECK(tg_choose(p, l, forced, &plan) && tg_choose(p, l, forced, &again));
+    const tg_tile t = plan.tile;
+    tg_tile_print(&t, text, sizeof text);
+    snprintf(where, sizeof where, "%s, %s, %lldx%lldx%lld batch %lld: %s", machine,
+             tg_type_name(p->c.type), (long long)p->m, (long long)p->n, (long long)p->k,
+             (long long)p->batch, text);
+    tg_verdict answer = tg_tile_check(t, *l, bytes);
+    if (answer.rule)
+        tg_verdict_print(answer, verdict, sizeof verdict);
+    CHECK_SAY(!answer.rule, "%s is not legal: %s", where, verdict);
+    CHECK_SAY(memcmp(&t, &again.tile, sizeof t) == 0 && plan.threads == again.threads &&
+                  plan.row == again.row, "%s: two answers to one question", where);
+    CHECK_SAY(plan.threads >= 1 && plan.threads <= l->units, "%s: %d threads of %d", where,
+              plan.threads, l->units);
+    CHECK_SAY(is_cut(t.block.m, t.warp.m, p->m) && is_cut(t.block.n, t.warp.n, p->n) &&
+                  (t.block.k <= p->k + 8 || t.block.k <= 8 || t.block.k == t.slices),
+              "%s: not cut to the problem", where);
+    if (!forced) {
+        CHECK_SAY(plan.row >= 0 && plan.row < tg_tile_count(), "%s: row %d", where, plan.row);
+        CHECK_SAY(runs_as(tg_tile_at(plan.row), t, l, bytes), "%s is not of row %s", where,
+                  tg_tile_name(plan.row));
+    } else {
+        CHECK_SAY(runs_as(*forced, t, l, bytes), "%s is not what was forced", where);
+        CHECK_SAY((!forced->block.m || t.block.m <= forced->block.m) &&
+                      (!forced->block.n || t.block.n <= forced->block.n) &&
+                      (!forced->block.k || t.block.k <= forced->block.k),
+                  "%s is larger than what was forced", where);
+    }
+}
+
+static const asked shapes[] = {
+    {1, 1, 1, 1},       {1, 1000, 1000, 1}, {1000, 1, 1000, 1},  {64, 64, 64, 1},
+    {7, 9, 100000, 1},  {512, 512, 512, 1}, {4096, 4096, 4096, 1}, {1000, 1000, 0, 1},
+    {37, 4001, 129, 3}, {5, 3, 2, 10000},   {1 << 20, 1 << 20, 1 << 20, 1},
+    {INT64_MAX / 4, 1, 1, 1}, {1, 1, INT64_MAX / 4, 1}, {3, 3, 3, INT64_MAX / 64},
+};
+enum { SHAPES = sizeof shapes / sizeof shapes[0] };
+
+static void test_machines(void)
+{
+    static const int64_t l2[] = {KIB(256), KIB(512), KIB(1024), KIB(2048)};
+    static const int units[] = {1, 2, 3, 8, 64};
+    for (int i = 0; machines[i].limits.l1; i++)
+        for (size_t cache = 0; cache < sizeof l2 / sizeof l2[0]; cache++)
+            for (size_t unit = 0; unit < sizeof units / sizeof units[0]; unit++)
+                for (int shape = 0; shape < SHAPES; shape++)
+                    for (tg_type type = TG_F32; type <= TG_F64; type++) {
+                        tg_limits l = machines[i].limits;
+                        tg_problem p = problem_of(shapes[shape], type);
+                        l.l2 = l2[cache];
+                        l.units = units[unit];
+                        check_plan(machines[i].name, &p, &l, NULL);
+                    }
+}
+
+static void test_random_shapes(void)
+{
+    for (uint64_t i = 0; i < 5000; i++) {
+        const uint64_t h = test_hash(i);
+        const machine *on = &machines[h % 4];
+        const asked s = {1 + (int64_t)(h >> 8) % 3000, 1 + (int64_t)(h >> 20) % 3000,
+                         (int64_t)(h >> 32) % 3000, 1 + (int64_t)(h >> 50) % 5};
+        tg_problem p = problem_of(s, h >> 60 & 1 ? TG_F32 : TG_F64);
+        tg_limits l = on->limits;
+        l.units = 1 + (int)(h >> 55) % 20;
+        check_plan(on->name, &p, &l, NULL);
+    }
+}
+
+static void test_forced(void)
+{
+    for (int row = 0; row < tg_tile_count(); row++)
+        for (int i = 0; i < MACHINES; i++)
+            for (int shape = 0; shape < SHAPES; shape++)
+                for (tg_type type = TG_F32; type <= TG_F64; type++) {
+                    const tg_tile forced = tg_tile_at(row);
+                    tg_problem p = problem_of(shapes[shape], type);
+                    if (tg_tile_fits(forced, machines[i].limits, (int)tg_type_size(type)))
+                        check_plan(machines[i].name, &p, &machines[i].limits, &forced);
+                }
+    const tg_tile own = {{56, 96, 24}, {28, 48}, {14, 48}, 16, 1, 1, TG_OUTER_T, {1, 1, 1}};
+    const tg_tile named = tg_tile_at(tg_tile_find("t128x64x16"));
+    tg_problem p = problem_of(shapes[6], TG_F32);
+    tg_plan plan = TG_PLAN_INIT;
+    CHECK(tg_choose(&p, &machines[2].limits, &own, &plan));
+    CHECK_INT(plan.row, -1);
+    CHECK(plan.tile.block.m == 56 && plan.tile.block.n == 96 && plan.tile.block.k == 24 &&
+          plan.tile.warp.m == 28 && plan.tile.warp.n == 48);
+    CHECK(tg_choose(&p, &machines[2].limits, &named, &plan));
+    CHECK_INT(plan.row, tg_tile_find("t128x64x16"));
+}
+
+static void test_threads(void)
+{
+    tg_limits l = machines[1].limits;
+    tg_problem tiny = problem_of((asked){16, 16, 16, 1}, TG_F32);
+    tg_problem large = problem_of((asked){2000, 2000, 2000, 1}, TG_F32);
+    tg_plan plan = TG_PLAN_INIT;
+    CHECK(tg_choose(&tiny, &l, NULL, &plan));
+    CHECK_INT(plan.threads, 1);
+    CHECK(tg_choose(&large, &l, NULL, &plan));
+    CHECK_INT(plan.threads, l.units);
+    const int64_t tiles = (int64_t)(plan.tile.block.m / plan.tile.warp.m) *
+                          (plan.tile.block.n / plan.tile.warp.n) *
+                          tg_ceil_div(2000, plan.tile.block.m) * tg_ceil_div(2000, plan.tile.block.n);
+    CHECK_SAY(tiles >= l.units, "%lld warp tiles for %d threads", (long long)tiles, l.units);
+    l.registers = 0; /* then no row can be legal */
+    CHECK(!tg_choose(&large, &l, NULL, &plan));
+}
+
+int main(void)
+{
+    test_machines();
+    test_random_shapes();
+    test_forced();
+    test_threads();
+    return test_close();
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The geometry of tilings without a device: who owns which element, names and text, the rules of
+ * legality each at its border, and the sizes that are filled in from a machine. */
+#include "tile.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gemm.h"
+#include "machines.h"
+#include "test.h"
+
+static const int type_bytes[] = {4, 8};
+
+/* ---------------------------------------------------------------------------- exact cover */
+
+typedef int owner_fn(tg_tile t, tg_mn lanes, int warp, int rep, int lane, int i);
+
+/* Every index of one side of a block is owned once; pieces of vec elements are in one row. */
+static void check_side(const char *name, tg_tile t, tg_mn lanes, int is_col)
+{
+    owner_fn *owner = is_col ? tg_tile_col : tg_tile_row;
+    const tg_mn warps = tg_tile_warps(t), reps = tg_tile_rep(t, lanes);
+    const int block = is_col ? t.block.n : t.block.m, thread = is_col ? t.thread.n : t.thread.m;
+    const int piece = is_col ? t.vec : t.thread.m % t.vec ? 1 : t.vec;
+    const int lane_count = is_col ? lanes.n : lanes.m;
+    unsigned char *owned = calloc((size_t)block, 1);
+    int broken = 0, outside = 0, twice = 0, never = 0;
+    for (int warp = 0; warp < (is_col ? warps.n : warps.m); warp++)
+        for (int rep = 0; rep < (is_col ? reps.n : reps.m); rep++)
+            for (int lane = 0; lane < lane_count; lane++)
+                for (int i = 0; i < thread; i++) {
+                    int at = owner(t, lanes, warp, rep, lane, i);
+                    int of_piece = owner(t, lanes, warp, rep, lane, i - i % piece);
+                    broken += at != of_piece + i % piece;
+                    if (i % piece == 0 && lane > 0)
+                        broken += at != owner(t, lanes, warp, rep, lane - 1, i) + piece;
+                    if (at < 0 || at >= block)
+                        outside++;
+                    else
+                        twice += owned[at]++ != 0;
+                }
+    for (int i = 0; i < block; i++)
+        never += !owned[i];
+    CHECK_SAY(!broken && !outside && !twice && !never,
+              "%s on lanes %dx%d, %s: %d not contiguous, %d outside, %d owned twice, %d never",
+              name, lanes.m, lanes.n, is_col ? "columns" : "rows", broken, outside, twice, never);
+    free(owned);
+}
+
+static void test_cover(void)
+{
+    for (int row = 0; row < tg_tile_count(); row++)
+        for (int i = 0; i < MACHINES; i++) {
+            const tg_limits l = machines[i].limits;
+            tg_tile t = tg_tile_fill(tg_tile_at(row), l, 4);
+            if (!tg_tile_fits(t, l, 4))
+                continue;
+            check_side(tg_tile_name(row), t, l.lanes, 0);
+            check_side(tg_tile_name(row), t, l.lanes, 1);
+            tg_mn warps = tg_tile_warps(t), reps = tg_tile_rep(t, l.lanes);
+            int64_t owned = (int64_t)warps.m * warps.n * reps.m * reps.n * l.lanes.m * l.lanes.n *
+                            t.thread.m * t.thread.n;
+            CHECK_INT(owned, (int64_t)t.block.m * t.block.n);
+            CHECK_INT(tg_tile_threads(t, l.lanes),
+                      (int64_t)warps.m * warps.n * t.slices * l.lanes.m * l.lanes.n);
+        }
+}
+
+/* ------------------------------------------------------------------------- names and text */
+
+static int same_tile(tg_tile x, tg_tile y)
+{
+    return x.block.m == y.block.m && x.block.n == y.block.n && x.block.k == y.block.k &&
+           x.warp.m == y.warp.m && x.warp.n == y.warp.n && x.thread.m == y.thread.m &&
+           x.thread.n == y.thread.n && x.vec == y.vec && x.stages == y.stages &&
+           x.slices == y.slices && x.form == y.form && x.inst.m == y.inst.m &&
+           x.inst.n == y.inst.n && x.inst.k == y.inst.k;
+}
+
+static void check_round_trip(tg_tile t)
+{
+    char text[96], cut[8];
+    tg_tile back;
+    int length = tg_tile_print(&t, text, sizeof text);
+    CHECK_INT(length, strlen(text));
+    CHECK(length < 96);
+    CHECK_SAY(tg_tile_parse(text, &back, NULL, 0) == TG_OK && same_tile(t, back),
+              "%s does not read back as itself", text);
+    CHECK_INT(tg_tile_print(&t, NULL, 0), length);
+    CHECK_INT(tg_tile_print(&t, cut, sizeof cut), length);
+    CHECK(strlen(cut) == sizeof cut - 1 && strncmp(cut, text, sizeof cut - 1) == 0);
+}
+
+static int random_number(uint64_t h) { return (int)(h >> 30 & 7 ? h % 300 : h % (TG_TILE_MAX + 1)); }
+
+static void test_names(void)
+{
+    tg_tile t;
+    for (int row = 0; row < tg_tile_count(); row++) {
+        CHECK_INT(tg_tile_find(tg_tile_name(row)), row);
+        CHECK(tg_tile_note(row) && *tg_tile_note(row));
+        CHECK(!tg_tile_parse(tg_tile_name(row), &t, NULL, 0) && same_tile(t, tg_tile_at(row)));
+        check_round_trip(tg_tile_at(row));
+        for (int other = 0; other < row; other++)
+            CHECK_SAY(!same_tile(tg_tile_at(row), tg_tile_at(other)), "%s and %s are the same",
+                      tg_tile_name(row), tg_tile_name(other));
+    }
+    const tg_tile none = tg_tile_at(-1);
+    CHECK(none.thread.m == 0 && none.block.k == 0 && tg_tile_at(tg_tile_count()).vec == 0);
+    CHECK(!tg_tile_name(-1) && !tg_tile_name(tg_tile_count()) && !tg_tile_note(INT_MAX));
+    CHECK_INT(tg_tile_find("no such row"), -1);
+    CHECK_INT(tg_tile_find(NULL), -1);
+    for (uint64_t i = 0; i < 3000; i++) {
+        int x[14];
+        for (uint64_t j = 0; j < 14; j++)
+            x[j] = random_number(test_hash(i * 64 + j));
+        check_round_trip((tg_tile){{x[0], x[1], x[2]}, {x[3], x[4]}, {x[5], x[6]}, x[7], x[8],
+                                   i % 3 ? 1 : x[9], (tg_form)(x[10] % 3),
+                                   {i % 2 ? 1 : x[11], i % 2 ? 1 : x[12], i % 2 ? 1 : x[13]}});
+    }
+}
+
+static void test_bad_text(void)
+{
+    static const struct {
+        const char *text, *reason;
+    } bad[] = {
+        {"", "no row"},
+        {"v0", "\"v0\"|no row"},
+        {"V0_global", "V0_global"},
+        {"128x128/64x64/8x8/4/2", "128x128|block"},
+        {"128x128x8x8/64x64/8x8/4/2", "block"},
+        {"128x128x8/64/8x8/4/2", "warp"},
+        {"128x128x8/64x64/8/4/2", "thread"},
+        {"128x128x8/64x64/8x8/x/2", "vec"},
+        {"128x128x8/64x64/8x8/4x4/2", "vec"},
+        {"128x128x8/64x64/8x8/4/", "stages"},
+        {"128x128x8/64x64/8x8/4", "stages"},
+        {"128x128x8/64x64/8x8", "vec"},
+        {"128x128x8/64x64", "thread"},
+        {"128x128x8", "warp"},
+        {"/64x64/8x8/4/2", "block"},
+        {"-128x128x8/64x64/8x8/4/2", "block"},
+        {"+128x128x8/64x64/8x8/4/2", "block"},
+        {"0128x128x8/64x64/8x8/4/2", "block"},
+        {" 128x128x8/64x64/8x8/4/2", "block"},
+        {"128x128x8/64x64/8x8/4/2 ", "stages"},
+        {"128X128X8/64x64/8x8/4/2", "block"},
+        {"128x128x8.5/64x64/8x8/4/2", "block"},
+        {"1048577x128x8/64x64/8x8/4/2", "block"},
+        {"99999999999999999999x128x8/64x64/8x8/4/2", "block"},
+        {"128x128x8/64x64/8x8/4/2/", "none of"},
+        {"128x128x8/64x64/8x8/4/2/slice2", "slice2"},
+        {"128x128x8/64x64/8x8/4/2/slices", "slices"},
+        {"128x128x8/64x64/8x8/4/2/slicesx", "slicesx"},
+        {"128x128x8/64x64/8x8/4/2/inst1x1", "inst1x1"},
+        {"128x128x8/64x64/8x8/4/2/DOT", "DOT"},
+        {"128x128x8/64x64/8x8/4/2/dot/dot", "to be written"},
+        {"128x128x8/64x64/8x8/4/2/outer_t", "to be written"},
+        {"128x128x8/64x64/8x8/4/2/slices1", "to be written"},
+        {"128x128x8/64x64/8x8/4/2/dot/slices2", "slices2/dot"},
+        {"128x128x8/64x64/8x8/4/2/inst1x1x1", "to be written"},
+    };
+    const tg_tile before = {{1, 2, 3}, {4, 5}, {6, 7}, 8, 9, 10, TG_DOT, {11, 12, 13}};
+    tg_tile tile = before;
+    char reason[300];
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        CHECK_SAY(tg_tile_parse(bad[i].text, &tile, reason, sizeof reason) == TG_BAD_ARGUMENT,
+                  "\"%s\" was taken", bad[i].text);
+        CHECK_TEXT(reason, bad[i].reason);
+        CHECK(same_tile(tile, before));
+        CHECK_INT(tg_tile_parse(bad[i].text, &tile, NULL, 0), TG_BAD_ARGUMENT);
+        CHECK_INT(tg_tile_parse(bad[i].text, &tile, reason, 1), TG_BAD_ARGUMENT);
+        CHECK(reason[0] == '\0');
+    }
+    CHECK_INT(tg_tile_parse(NULL, &tile, reason, sizeof reason), TG_BAD_ARGUMENT);
+    CHECK_TEXT(reason, "text|NULL");
+    CHECK_INT(tg_tile_parse("v0_global", NULL, reason, sizeof reason), TG_BAD_ARGUMENT);
+    CHECK_TEXT(reason, "tile|NULL");
+}
+
+/* ------------------------------------------------------------------------------- legality */
+
+#define LEGAL {128, 128, 16}, {64, 64}, {8, 8}, 4, 2, 1, TG_OUTER_T, {1, 1, 1}
+#define OVER (TG_TILE_MAX + 1)
+
+/* One number of a legal tiling changed, and what is then said of it on a 4x8 grid. */
+static void check_refusals(tg_limits l)
+{
+    tg_tile tile, *t = &tile;
+    const struct {
+        int *number, value;
+        const char *sentence;
+    } table[] = {
+        {&t->thread.m, 0, "thread.m = 0 is less than 1"},
+        {&t->thread.m, OVER, "thread.m = 1048577 is more than 1048576"},
+        {&t->thread.n, -3, "thread.n = -3 is less than 1"},
+        {&t->thread.n, OVER, "thread.n = 1048577 is more than 1048576"},
+        {&t->block.m, 0, "block.m = 0 is "},
+        {&t->block.m, INT_MAX, "block.m = 2147483647 is more than 1048576"},
+        {&t->block.n, INT_MIN, "block.n = -2147483648 is less than 1"},
+        {&t->block.n, OVER, "block.n = 1048577 is more than 1048576"},
+        {&t->block.k, 0, "block.k = 0 is "},
+        {&t->block.k, OVER, "block.k = 1048577 is more than 1048576"},
+        {&t->warp.m, -1, "warp.m = -1 is less than 1"},
+        {&t->warp.m, OVER, "warp.m = 1048577 is more than 1048576"},
+        {&t->warp.n, -1, "warp.n = -1 is less than 1"},
+        {&t->warp.n, OVER, "warp.n = 1048577 is more than 1048576"},
+        {&t->vec, 0, "vec = 0 is less than 1"},
+        {&t->vec, OVER, "vec = 1048577 is more than 1048576"},
+        {&t->stages, -1, "stages = -1 is less than 0"},
+        {&t->stages, 17, "stages = 17 is more than 16"},
+        {&t->slices, 0, "slices = 0 is less than 1"},
+        {&t->slices, 65, "slices = 65 is more than 64"},
+        {(int *)&t->form, 3, "form = 3 is more than 2"},
+        {&t->inst.m, 16, "inst starts with 16x1"},
+        {&t->inst.n, 8, "inst starts with 1x8"},
+        {&t->inst.k, 4, "FMA, 1x1x1, only"},
+        {&t->inst.m, 0, "inst starts with 0x1"},
+        {&t->vec, 3, "vec = 3 is not a power of 2"},
+        {&t->vec, 8, "vec is 32 bytes, and one instruction moves 16"},
+        {&t->thread.n, 6, "thread.n = 6 is not a multiple of vec = 4"},
+        {&t->warp.m, 48, "warp.m = 48 is not a multiple of the unit's 32"},
+        {&t->warp.n, 96, "warp.n = 96 is not a multiple of the unit's 64"},
+        {&t->block.m, 96, "block.m = 96 is not a multiple of warp.m = 64"},
+        {&t->block.n, 65, "block.n = 65 is not a multiple of warp.n = 64"},
+        {&t->slices, 3, "block.k = 16 is not a multiple of slices = 3"},
+        {&t->block.m, 64 * 32, "a block has 2048 threads, and the device allows 1024"},
+        {&t->block.k, 32, "a block stages 65536 bytes, and its fast memory holds 49152"},
+    };
+    char text[200];
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        *t = (tg_tile){LEGAL};
+        *table[i].number = table[i].value;
+        tg_verdict verdict = tg_tile_check(*t, l, 4);
+        CHECK_SAY(verdict.rule != NULL, "legal, not \"%s\"", table[i].sentence);
+        if (verdict.rule) {
+            tg_verdict_print(verdict, text, sizeof text);
+            CHECK_TEXT(text, table[i].sentence);
+        }
+    }
+}
+
+static void test_rules(void)
+{
+    const tg_limits gpu = {{4, 8}, 1024, 16, 255, 4, KIB(48), 0, 0, 0, 100};
+    const tg_tile legal = {LEGAL};
+    const tg_tile many = {{512, 256, 2}, {64, 128}, {16, 16}, 4, 1, 1, TG_OUTER_T, {1, 1, 1}};
+    char text[200];
+    CHECK(tg_tile_check(legal, gpu, 4).rule == NULL);
+    check_refusals(gpu);
+    tg_verdict_print(tg_tile_check(many, gpu, 4), text, sizeof text);
+    CHECK_TEXT(text, "a thread accumulates in 256 registers, and has 255");
+    tg_limits at_border = gpu;
+    at_border.threads = (int)tg_tile_threads(legal, gpu.lanes);
+    at_border.registers = (int)tg_tile_accumulators(legal, gpu, 4);
+    at_border.fast_bytes = tg_tile_staged_bytes(legal, 4);
+    at_border.vec_bytes = 16;
+    CHECK(tg_tile_check(legal, at_border, 4).rule == NULL);
+    at_border.threads = at_border.fast_bytes = 0;
+    CHECK(tg_tile_check(legal, at_border, 4).rule == NULL);
+    CHECK(tg_tile_check(legal, gpu, 8).rule != NULL);
+}
+
+/* Whatever the numbers are, the answer is a sentence and not a trap. */
+static void test_any_numbers(void)
+{
+    static const int numbers[] = {0, 1, 2, 3, -1, 7, 64, OVER - 1, OVER, INT_MAX, INT_MIN};
+    enum { NUMBERS = sizeof numbers / sizeof numbers[0] };
+    for (uint64_t i = 0; i < 60000; i++) {
+        int x[14];
+        for (uint64_t j = 0; j < 14; j++) {
+            uint64_t h = test_hash(i * 16 + j);
+            x[j] = h >> 40 & 1 ? (int)(h % 5) : numbers[h % NUMBERS];
+        }
+        if (i % 4)
+            x[11] = x[12] = x[13] = 1;
+        const tg_tile t = {{x[0], x[1], x[2]}, {x[3], x[4]}, {x[5], x[6]}, x[7], x[8],
+                           x[9], (tg_form)(x[10] & 3), {x[11], x[12], x[13]}};
+        const tg_limits l = machines[i % MACHINES].limits;
+        char text[200];
+        tg_verdict verdict = tg_tile_check(t, l, type_bytes[i / 7 % 2]);
+        if (verdict.rule)
+            tg_verdict_print(verdict, text, sizeof text);
+        else
+            CHECK(same_tile(tg_tile_fill(t, l, 4), t) || t.block.m == 0 || t.block.n == 0 ||
+                  t.block.k == 0 || t.warp.m == 0 || t.warp.n == 0);
+    }
+}
+
+/* ---------------------------------------------------------------------------- the matrix */
+
+static int is_rung(int row)
+{
+    const char *name = tg_tile_name(row);
+    return (name[0] == 'v' && name[1] >= '0' && name[1] <= '9') || name[0] == 'k';
+}
+
+/* Row x machine, f32 and f64: '.' refused. A row that no machine admits is a mistake. */
+static void test_matrix(void)
+{
+    int rungs = 0, elsewhere = 0;
+    test_print("%-18s", "legal for");
+    for (int i = 0; i < MACHINES; i++)
+        test_print("%10s", machines[i].name);
+    for (int row = 0; row < tg_tile_count(); row++) {
+        int admitted = 0, everywhere = 1;
+        test_print("\n%-18s", tg_tile_name(row));
+        for (int i = 0; i < MACHINES; i++) {
+            int f32 = tg_tile_fits(tg_tile_at(row), machines[i].limits, 4);
+            int f64 = tg_tile_fits(tg_tile_at(row), machines[i].limits, 8);
+            test_print("%10s", f32 && f64 ? "f32 f64" : f32 ? "f32 ." : f64 ? ". f64" : ".");
+            admitted += f32 + f64;
+            everywhere = everywhere && f32;
+        }
+        CHECK_SAY(admitted > 0, "no machine admits %s", tg_tile_name(row));
+        CHECK_SAY(everywhere || !is_rung(row), "rung %s is not legal everywhere", tg_tile_name(row));
+        rungs += is_rung(row);
+        elsewhere += everywhere && !is_rung(row);
+    }
+    test_print("\n");
+    CHECK_INT(rungs, 13);
+    CHECK_SAY(elsewhere >= 4, "only %d rows besides the ladder are legal everywhere", elsewhere);
+}
+
+/* ---------------------------------------------------------------------- sizes filled in */
+
+static void check_filled(int row, tg_limits l, int bytes)
+{
+    const tg_tile t = tg_tile_fill(tg_tile_at(row), l, bytes);
+    const char *name = tg_tile_name(row);
+    CHECK_SAY(same_tile(tg_tile_fill(t, l, bytes), t), "filling %s twice changes it", name);
+    if (tg_tile_at(row).block.m != 0) {
+        CHECK(t.block.m == tg_tile_at(row).block.m && t.block.k == tg_tile_at(row).block.k);
+        return;
+    }
+    CHECK_SAY(t.block.k >= 64 && t.block.k <= 512, "%s: block.k = %d", name, t.block.k);
+    CHECK(t.block.m % t.warp.m == 0 && t.block.n % t.warp.n == 0);
+    CHECK(t.warp.m % t.thread.m == 0 && t.warp.n % t.thread.n == 0);
+    CHECK_SAY((int64_t)t.thread.m * t.block.k * bytes <= l.l1 || t.block.k == 64,
+              "%s: a panel of A does not fit in %lld bytes of L1", name, (long long)l.l1);
+    CHECK_SAY((int64_t)t.warp.n * t.block.k * bytes <= l.l2 || t.warp.n == t.thread.n,
+              "%s: a slice of B does not fit in %lld bytes of L2", name, (long long)l.l2);
+    CHECK_SAY((int64_t)t.block.n * t.block.k * bytes <= l.l3 || t.block.n == t.warp.n,
+              "%s: the block of B does not fit in %lld bytes of L3", name, (long long)l.l3);
+    CHECK_SAY((int64_t)t.block.m * t.block.k * bytes <= l.l3 || t.warp.m == t.thread.m,
+              "%s: the block of A does not fit in %lld bytes of L3", name, (long long)l.l3);
+}
+
+static void test_fill(void)
+{
+    static const int64_t l2[] = {KIB(16), KIB(128), KIB(256), KIB(512), KIB(1024), KIB(2048)};
+    for (int row = 0; row < tg_tile_count(); row++)
+        for (size_t i = 0; i < sizeof l2 / sizeof l2[0]; i++)
+            for (int64_t l1 = KIB(8); l1 <= KIB(128); l1 *= 2)
+                for (int64_t l3 = l2[i]; l3 <= KIB(65536); l3 *= 8)
+                    for (int type = 0; type < 2; type++) {
+                        tg_limits l = machines[2].limits;
+                        l.l1 = l1, l.l2 = l2[i], l.l3 = l3;
+                        check_filled(row, l, type_bytes[type]);
+                    }
+    for (int row = 0; row < tg_tile_count(); row++)
+        for (int i = 0; i < MACHINES; i++) {
+            const tg_limits l = machines[i].limits;
+            tg_tile t = tg_tile_fill(tg_tile_at(row), l, 4);
+            CHECK(same_tile(tg_tile_fill(t, l, 4), t));
+            CHECK(t.warp.m > 0 && t.warp.n > 0);
+            tg_mn unit = tg_tile_unit(t, l.lanes), rep = tg_tile_rep(t, l.lanes);
+            if (tg_tile_fits(t, l, 4))
+                CHECK(rep.m * unit.m == t.warp.m && rep.n * unit.n == t.warp.n);
+        }
+}
+
+int main(void)
+{
+    test_cover();
+    test_names();
+    test_bad_text();
+    test_rules();
+    test_matrix();
+    test_fill();
+    test_any_numbers();
+    return test_close();
+}
