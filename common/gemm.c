@@ -30,6 +30,13 @@ static int has_nothing_to_do(const tg_problem *p)
     return p->m == 0 || p->n == 0 || p->batch == 0 || (p->k == 0 && p->beta == 1);
 }
 
+/* volatile, because gcc 12 takes two such roundings side by side for nothing at all. */
+static double rounded_to_float(double x)
+{
+    volatile float rounded = (float)x;
+    return rounded;
+}
+
 /* Checks, and brings the problem to the form that backends take. */
 static tg_status prepare(tg_context *ctx, tg_problem *p, int with_data)
 {
@@ -38,8 +45,8 @@ static tg_status prepare(tg_context *ctx, tg_problem *p, int with_data)
     if (p->m == 0 || p->n == 0 || p->batch == 0)
         return TG_OK;
     if (p->c.type == TG_F32) {
-        p->alpha = (float)p->alpha;
-        p->beta = (float)p->beta;
+        p->alpha = rounded_to_float(p->alpha);
+        p->beta = rounded_to_float(p->beta);
     }
     if (tg_check_matrices(ctx, p, with_data))
         return ctx->status;

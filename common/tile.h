@@ -114,7 +114,7 @@ TG_FN tg_tile tg_tile_fill(tg_tile t, tg_limits l, int elem_bytes)
     if (!tg_in(t.thread.m, 1) || !tg_in(t.thread.n, 1) || !tg_in(t.warp.m, 0) || !tg_in(t.warp.n, 0))
         return t; /* tg_tile_check refuses it */
     tg_mn unit = tg_tile_unit(t, l.lanes);
-    int from_caches = l.l1 > 0;
+    int from_caches = l.l1 > 0 && unit.m > 0 && unit.n > 0;
     if (from_caches && t.block.k == 0)
         t.block.k = (int)tg_clamp(tg_round_down(2 * l.l1 / 3 / (unit.m * elem_bytes), 8), 64, 512);
     if (from_caches && t.block.n == 0 && t.block.k > 0) {
@@ -159,16 +159,18 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
         tg_verdict refusal = {text, (long long)(x), (long long)(y)}; \
         return refusal;                                           \
     }
+#define TG_REFUSE_UNFILLED(name, x)                                                       \
+    TG_REFUSE_IF((x) == 0, name " = %lld is for caches to fill in, and %lld bytes are known", 0, l.l1)
 #define TG_REFUSE_OUTSIDE(name, x, low, high)                                             \
     TG_REFUSE_IF((x) < (low), name " = %lld is less than %lld", x, low)                   \
     TG_REFUSE_IF((x) > (high), name " = %lld is more than %lld", x, high)
     TG_REFUSE_OUTSIDE("thread.m", t.thread.m, 1, TG_TILE_MAX)
     TG_REFUSE_OUTSIDE("thread.n", t.thread.n, 1, TG_TILE_MAX)
-    TG_REFUSE_IF(t.block.m == 0 || t.block.n == 0 || t.block.k == 0,
-                 "block.m = %lld is to come from the caches, and %lld bytes of cache are known",
-                 t.block.m, l.l1)
+    TG_REFUSE_UNFILLED("block.m", t.block.m)
     TG_REFUSE_OUTSIDE("block.m", t.block.m, 1, TG_TILE_MAX)
+    TG_REFUSE_UNFILLED("block.n", t.block.n)
     TG_REFUSE_OUTSIDE("block.n", t.block.n, 1, TG_TILE_MAX)
+    TG_REFUSE_UNFILLED("block.k", t.block.k)
     TG_REFUSE_OUTSIDE("block.k", t.block.k, 1, TG_TILE_MAX)
     TG_REFUSE_OUTSIDE("warp.m", t.warp.m, 1, TG_TILE_MAX)
     TG_REFUSE_OUTSIDE("warp.n", t.warp.n, 1, TG_TILE_MAX)
@@ -207,6 +209,7 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
                  "a block stages %lld bytes, and its fast memory holds %lld",
                  tg_tile_staged_bytes(t, elem_bytes), l.fast_bytes)
 #undef TG_REFUSE_OUTSIDE
+#undef TG_REFUSE_UNFILLED
 #undef TG_REFUSE_IF
     tg_verdict legal = {NULL, 0, 0};
     return legal;

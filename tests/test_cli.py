@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 
-from cli_suite import (HERE, UTF8, Run, build_spoiler, integers, load, main, odd_files,
+from cli_suite import (HERE, PROGRAM, UTF8, Run, build_spoiler, integers, load, main, odd_files,
                        on_terminal, product, save, save_zeros, start, transpose)
 
 try:
@@ -406,19 +406,17 @@ def test_completion(t):
         print("test_completion is left out: there is no bash")
         return
 
-    program = os.path.abspath(sys.argv[1])
-
     def complete(*words):
         text = (f"source {shlex.quote(script)}; COMP_WORDS=({shlex.join(words)}); "
                 f"COMP_CWORD={len(words) - 1}; _tilegemm; echo ${{COMPREPLY[*]}}")
         done = subprocess.run(["bash", "-c", text], stdout=subprocess.PIPE, text=True)
         return done.stdout.split()
 
-    t.expect(set(COMMANDS) <= set(complete(program, "")), "commands are completed")
-    t.expect(complete(program, "mul") == ["multiply"], "a command is completed")
-    t.expect(complete(program, "multiply", "--tr") == ["--trans-a", "--trans-b"], "options are")
-    t.expect(complete(program, "bench", "--type", "") == ["f32", "f64"], "values are")
-    t.expect(complete(program, "bench", "--tile", "k") == ["k5_2d", "k10_warp"], "tilings are")
+    t.expect(set(COMMANDS) <= set(complete(PROGRAM, "")), "commands are completed")
+    t.expect(complete(PROGRAM, "mul") == ["multiply"], "a command is completed")
+    t.expect(complete(PROGRAM, "multiply", "--tr") == ["--trans-a", "--trans-b"], "options are")
+    t.expect(complete(PROGRAM, "bench", "--type", "") == ["f32", "f64"], "values are")
+    t.expect(complete(PROGRAM, "bench", "--tile", "k") == ["k5_2d", "k10_warp"], "tilings are")
 
 
 if __name__ == "__main__":

@@ -105,7 +105,11 @@ static atomic_int is_forked_child;
 
 static void mark_child(void) { atomic_store(&is_forked_child, 1); }
 
-static void watch_forks(void) { pthread_atfork(NULL, NULL, mark_child); }
+/* From the start: the parent may have used OpenMP before its first context. */
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, mark_child);
+}
 
 int tg_cpu_may_thread(void)
 {
@@ -126,8 +130,6 @@ static tg_status cpu_reason(char *reason, size_t size)
 
 static tg_status cpu_open(tg_context *ctx, int device)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_forks);
     if (device != 0)
         return tg_fail(ctx, TG_NO_DEVICE, "device = %d: the CPU is device 0 only", device);
     const tg_isa *isa = find_isa(ctx);
