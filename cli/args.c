@@ -105,9 +105,14 @@ static int set_option(cli_options *options, const option *one, const char *text)
 {
     void *to = (char *)options + one->at;
     switch (one->kind) {
-    case FLAG: *(int *)to = 1; return CLI_OK;
-    case TEXT: *(const char **)to = text; return CLI_OK;
-    case NUMBER: return set_number(one, text, to);
+    case FLAG:
+        *(int *)to = 1;
+        return CLI_OK;
+    case TEXT:
+        *(const char **)to = text;
+        return CLI_OK;
+    case NUMBER:
+        return set_number(one, text, to);
     case LIST:
         if (options->peer_count == CLI_LIST)
             return cli_misuse("%s can be given %d times at most", one->name, CLI_LIST);
@@ -217,9 +222,8 @@ int cli_words_shape(const cli_options *options, cli_shape *shape)
         return CLI_OK;
     if (count != 1 && count != 3)
         return cli_misuse("a shape is M N K, MxNxK or one number, and %d words were given", count);
-    int length = snprintf(joined, sizeof joined, count == 1 ? "%s" : "%sx%sx%s",
-                          options->words[0], count == 3 ? options->words[1] : "",
-                          count == 3 ? options->words[2] : "");
+    int length = snprintf(joined, sizeof joined, count == 1 ? "%s" : "%sx%sx%s", options->words[0],
+                          count == 3 ? options->words[1] : "", count == 3 ? options->words[2] : "");
     if (length >= (int)sizeof joined || !cli_parse_shape(joined, shape))
         return cli_misuse("\"%s\" is no shape: M N K, MxNxK or one number, each from 1 to %d",
                           joined, INT32_MAX);

@@ -101,8 +101,9 @@ static int read_shapes(shape_list *list, const char *path)
 
 static int collect_shapes(bench *b)
 {
-    static const char *const usual[] = {"64..1024", "127x129x131", "1000", "1024x16x1024",
-                                        "16x1024x1024", "1024x1024x16", "1x1024x1024"};
+    static const char *const usual[] = {"64..1024",     "127x129x131",  "1000",
+                                        "1024x16x1024", "16x1024x1024", "1024x1024x16",
+                                        "1x1024x1024"};
     const cli_options *o = b->options;
     int rc = o->shapes ? read_shapes(&b->shapes, o->shapes) : CLI_OK;
     for (int i = 0; i < o->word_count && rc == CLI_OK; i++) {
@@ -154,9 +155,9 @@ static int make_runners(bench *b)
 /* ------------------------------------------------------------------------------------ the table */
 static void print_heading(const bench *b)
 {
-    printf("tilegemm %s, %s, %d thread%s, %s %s\n\n", tg_version(),
-           tg_device_name(b->machine.ctx), b->machine.threads, b->machine.threads == 1 ? "" : "s",
-           tg_type_name(b->options->type), b->options->trans ? b->options->trans : "NN");
+    printf("tilegemm %s, %s, %d thread%s, %s %s\n\n", tg_version(), tg_device_name(b->machine.ctx),
+           b->machine.threads, b->machine.threads == 1 ? "" : "s", tg_type_name(b->options->type),
+           b->options->trans ? b->options->trans : "NN");
     printf("%-16s %-16s %10s %9s %9s %8s", "m x n x k", "tiling", "ms", "GFLOP/s", "best",
            "of peak");
     for (int i = 0; i < b->peer_count; i++)
@@ -179,8 +180,8 @@ static void print_row(const bench *b, const cli_runner *runner, cli_shape shape,
     snprintf(text, sizeof text, "%lldx%lldx%lld", (long long)shape.m, (long long)shape.n,
              (long long)shape.k);
     printf("%-16s %-16s %10.4f %9.2f %9.2f %6.1f %%", text, tiling_name(runner, tiling),
-           1e3 * runner->median, cli_gflops(shape, runner->median),
-           cli_gflops(shape, runner->best), 100 * share);
+           1e3 * runner->median, cli_gflops(shape, runner->median), cli_gflops(shape, runner->best),
+           100 * share);
     for (int i = 0; i < b->peer_count; i++) {
         const cli_runner *peer = &b->runners[b->own_count + i];
         printf(" %10.2f %6.2f %6.2f", cli_gflops(shape, peer->median),
@@ -198,8 +199,7 @@ static void print_means(const bench *b)
     printf("%-16s %-16s %10s %9s %9s %6.1f %%", "geometric mean", "", "", "", "",
            100 * exp(b->log_share / count));
     for (int i = 0; i < b->peer_count; i++)
-        printf(" %10s %6.2f %6.2f", "", exp(b->log_median[i] / count),
-               exp(b->log_best[i] / count));
+        printf(" %10s %6.2f %6.2f", "", exp(b->log_median[i] / count), exp(b->log_best[i] / count));
     printf("\n\nof peak: of the multiply-adds alone that this machine did in the same rounds; "
            "times are medians\n");
     if (b->peer_count > 0)
@@ -243,8 +243,8 @@ static void print_json_runner(const cli_runner *runner, cli_shape shape, int is_
     }
     printf(", \"samples\": %d, \"calls\": %lld, \"median_ms\": %.6g, \"best_ms\": %.6g, "
            "\"gflops\": %.6g, \"best_gflops\": %.6g, \"checked\": %lld, \"correct\": %s}",
-           runner->sample_count, (long long)runner->calls, 1e3 * runner->median,
-           1e3 * runner->best, cli_gflops(shape, runner->median), cli_gflops(shape, runner->best),
+           runner->sample_count, (long long)runner->calls, 1e3 * runner->median, 1e3 * runner->best,
+           cli_gflops(shape, runner->median), cli_gflops(shape, runner->best),
            (long long)runner->verdict.checked, runner->verdict.worst > 1 ? "false" : "true");
 }
 

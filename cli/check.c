@@ -25,7 +25,7 @@ typedef struct checker {
 
 static const tg_type types[TYPES] = {TG_F32, TG_F64};
 static const char *const trans_table[] = {"NN", "NT", "TN", "TT"};
-static const cli_shape shape_table[] = {{1, 1, 1},    {5, 7, 0},     {37, 41, 29}, {131, 70, 67},
+static const cli_shape shape_table[] = {{1, 1, 1},     {5, 7, 0},    {37, 41, 29}, {131, 70, 67},
                                         {3, 200, 301}, {150, 1, 33}, {64, 96, 128}};
 static const struct {
     double alpha, beta;
@@ -44,8 +44,8 @@ static int fill_wanted(check_case *one)
         return cli_fail("there is no memory for the check");
     for (int64_t i = 0; i < p->m; i++) {
         for (int64_t j = 0; j < stride; j++)
-            one->wanted[i * stride + j] = j < p->n ? (double)cli_expected(p, c0, i, j, NULL)
-                                                   : cli_at(c0, i, j);
+            one->wanted[i * stride + j] =
+                j < p->n ? (double)cli_expected(p, c0, i, j, NULL) : cli_at(c0, i, j);
     }
     return CLI_OK;
 }

@@ -78,9 +78,9 @@ typedef struct cli_machine {
     tg_context *ctx;
     const char *backend;
     tg_limits limits;
-    int threads;      /* that calls may use */
-    int is_host;      /* the device works in the host's memory */
-    int is_forced;    /* by --tile */
+    int threads;   /* that calls may use */
+    int is_host;   /* the device works in the host's memory */
+    int is_forced; /* by --tile */
     tg_tile tile;
 } cli_machine;
 
@@ -165,11 +165,11 @@ typedef struct cli_runner {
     char name[CLI_NAME];
     const cli_peer *peer; /* NULL: tilegemm */
     cli_mode mode;
-    tg_tile tile; /* to force */
-    tg_plan plan; /* how it ran */
-    int64_t calls;     /* in one sample */
+    tg_tile tile;  /* to force */
+    tg_plan plan;  /* how it ran */
+    int64_t calls; /* in one sample */
     int sample_count;
-    double seconds;    /* spent so far */
+    double seconds;      /* spent so far */
     double median, best; /* seconds a call */
     cli_verdict verdict;
     double samples[CLI_ROUNDS];

@@ -157,8 +157,8 @@ static void print_traffic(const subject *x)
 
 static int print_roofline(subject *x)
 {
-    double peak, intensity = cli_gflops(x->shape, 1) * 1e9 /
-                             cli_traffic(x->plan.tile, x->shape, x->type);
+    double peak,
+        intensity = cli_gflops(x->shape, 1) * 1e9 / cli_traffic(x->plan.tile, x->shape, x->type);
     printf("intensity     %.2f FLOP a byte of slow memory\n", intensity);
     x->machine.threads = x->plan.threads; /* a small problem uses fewer */
     if (tg_set_threads(x->machine.ctx, x->plan.threads) != TG_OK ||
@@ -169,8 +169,8 @@ static int print_roofline(subject *x)
         return cli_fail("the bandwidth of the memory could not be measured");
     int is_compute_bound = intensity * bandwidth >= peak;
     printf("roofline      %s bound: peak %.1f GFLOP/s, memory %.1f GB/s, they meet at %.2f FLOP a "
-           "byte\n", is_compute_bound ? "compute" : "memory", peak / 1e9, bandwidth / 1e9,
-           peak / bandwidth);
+           "byte\n",
+           is_compute_bound ? "compute" : "memory", peak / 1e9, bandwidth / 1e9, peak / bandwidth);
     double most = (is_compute_bound ? peak : intensity * bandwidth) / 1e9;
     printf("              at most %.1f GFLOP/s, so at least %.3f ms\n", most,
            1e3 * cli_gflops(x->shape, 1) / most);

@@ -9,27 +9,44 @@
 #include <string.h>
 
 static const cli_command command_table[] = {
-    {"info", "", "Shows the backends, the device and its limits.", cli_info,
+    {"info",
+     "",
+     "Shows the backends, the device and its limits.",
+     cli_info,
      {"--backend", "--threads"}},
-    {"tiles", "", "Shows every tiling and which machines can run it, and why not.", cli_tiles,
+    {"tiles",
+     "",
+     "Shows every tiling and which machines can run it, and why not.",
+     cli_tiles,
      {"--backend", "--type"}},
-    {"explain", "M N K", "Draws how a problem is cut, and counts what that costs.", cli_explain,
+    {"explain",
+     "M N K",
+     "Draws how a problem is cut, and counts what that costs.",
+     cli_explain,
      {"--backend", "--threads", "--type", "--tile"}},
-    {"ladder", "[M N K]",
+    {"ladder",
+     "[M N K]",
      "Times the ladder: from one output per thread to warp tiles, one idea a rung.\n"
      "Without a shape: 512 512 512.",
-     cli_ladder, {"--backend", "--threads", "--type", "--rounds"}},
-    {"multiply", "A.npy B.npy -o C.npy",
-     "Multiplies two matrices in NumPy files: C := alpha * A * B + beta * C0.", cli_multiply,
+     cli_ladder,
+     {"--backend", "--threads", "--type", "--rounds"}},
+    {"multiply",
+     "A.npy B.npy -o C.npy",
+     "Multiplies two matrices in NumPy files: C := alpha * A * B + beta * C0.",
+     cli_multiply,
      {"--backend", "--threads", "--tile", "-o", "--trans-a", "--trans-b", "--alpha", "--c",
       "--beta", "--verify", "--quiet"}},
-    {"bench", "[SHAPE ...]",
+    {"bench",
+     "[SHAPE ...]",
      "Times multiplications, in turn with other libraries, and checks their results.\n"
      "SHAPE is MxNxK, 512 for a cube, or 64..4096 for the cubes of all doublings between.",
      cli_bench,
      {"--backend", "--threads", "--type", "--tile", "--trans", "--shapes", "--peer", "--rounds",
       "--json"}},
-    {"check", "", "Runs every tiling on this machine and compares with exact results.", cli_check,
+    {"check",
+     "",
+     "Runs every tiling on this machine and compares with exact results.",
+     cli_check,
      {"--backend", "--threads", "--tile", "--report"}},
 };
 
@@ -38,7 +55,8 @@ enum { COMMANDS = sizeof(command_table) / sizeof(command_table[0]) };
 static int print_help(void)
 {
     printf("tilegemm %s: matrix multiplication from one tiling description\n\n"
-           "usage: tilegemm COMMAND [ARGUMENT ...]\n\n", tg_version());
+           "usage: tilegemm COMMAND [ARGUMENT ...]\n\n",
+           tg_version());
     for (int i = 0; i < COMMANDS; i++) {
         const char *summary = command_table[i].summary;
         printf("  %-10s %.*s\n", command_table[i].name, (int)strcspn(summary, "\n"), summary);

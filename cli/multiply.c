@@ -183,7 +183,8 @@ static int verify(const product *x)
                         verdict.wanted);
     if (rows > 1)
         return cli_fail("the result is wrong: the sum of a row is %.3g times as far off as "
-                        "rounding explains", rows);
+                        "rounding explains",
+                        rows);
     if (x->options->quiet)
         return CLI_OK;
     printf("verified: %lld elements %s, and all rows of C x = A (B x)\n",

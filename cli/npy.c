@@ -126,12 +126,15 @@ static int check_type(const char *path, const char *descr, tg_type *type)
     }
     if (descr[0] == '>')
         return cli_fail("%s holds big-endian elements (\"%s\"): convert it with astype('<f4') or "
-                        "astype('<f8')", path, descr);
+                        "astype('<f8')",
+                        path, descr);
     if (descr[0] && strchr("iub", descr[1]))
         return cli_fail("%s holds integers (\"%s\"): convert it with astype('float32') or "
-                        "astype('float64')", path, descr);
+                        "astype('float64')",
+                        path, descr);
     return cli_fail("%s holds elements of type \"%s\", and only float32 (\"<f4\") and float64 "
-                    "(\"<f8\") are multiplied", path, descr);
+                    "(\"<f8\") are multiplied",
+                    path, descr);
 }
 
 static int check_shape(const char *path, const header *h)
@@ -140,7 +143,8 @@ static int check_shape(const char *path, const header *h)
         return CLI_OK;
     if (h->rank == 1)
         return cli_fail("%s holds a vector of %lld elements: make it a matrix with "
-                        "reshape(1, -1) or reshape(-1, 1)", path, (long long)h->dims[0]);
+                        "reshape(1, -1) or reshape(-1, 1)",
+                        path, (long long)h->dims[0]);
     return cli_fail("%s has %d dimensions, and a matrix has 2", path, h->rank);
 }
 
@@ -150,11 +154,12 @@ static int place_view(cli_npy *file, const header *h, tg_type type, size_t offse
     long long rows = (long long)h->dims[0], cols = (long long)h->dims[1];
     size_t bytes = cli_matrix_bytes(rows, cols, type), there = file->map_bytes - offset;
     if (rows > 0 && cols > 0 && bytes == 0)
-        return cli_fail("%s says it is %lld x %lld, which is more than memory can have",
-                        file->path, rows, cols);
+        return cli_fail("%s says it is %lld x %lld, which is more than memory can have", file->path,
+                        rows, cols);
     if (there != bytes)
         return cli_fail("%s says it is %lld x %lld and needs %zu bytes for that, but has %zu: it "
-                        "is %s", file->path, rows, cols, bytes, there,
+                        "is %s",
+                        file->path, rows, cols, bytes, there,
                         there < bytes ? "truncated" : "not one matrix");
     tg_input view = {(char *)file->map + offset, cols, 1, 0, type};
     if (h->is_fortran)

@@ -173,9 +173,9 @@ static void print_matrix(column *columns, int count, tg_type type)
         tg_tile_print(&tile, spelled, sizeof spelled);
         printf("%-*s  %-30s", width, tg_tile_name(row), spelled);
         for (int i = 0; i < count; i++)
-            printf(" %s   ", cli_mark_text(refusal(&columns[i], row, type, text, sizeof text)
-                                               ? CLI_NONE
-                                               : CLI_GOOD));
+            printf(" %s   ",
+                   cli_mark_text(refusal(&columns[i], row, type, text, sizeof text) ? CLI_NONE
+                                                                                    : CLI_GOOD));
         printf(" %s\n", tg_tile_note(row));
     }
 }
@@ -206,7 +206,8 @@ int cli_tiles(const cli_options *options)
     if (rc == CLI_OK) {
         print_matrix(columns, count, options->type);
         printf("\n%s runs   %s refused   4x8, 8x8: limits of a CUDA and of a CDNA device, by the "
-               "lanes of a warp\n", cli_mark_text(CLI_GOOD), cli_mark_text(CLI_NONE));
+               "lanes of a warp\n",
+               cli_mark_text(CLI_GOOD), cli_mark_text(CLI_NONE));
         print_refusals(columns, count, options->type);
     }
     for (int i = 0; i < COLUMNS; i++)

@@ -15,7 +15,8 @@ typedef struct view {
     int64_t stride[3], count[3]; /* stride in bytes */
 } view;
 
-static view view_of(const void *data, const int64_t stride[3], const int64_t count[3], int64_t bytes)
+static view view_of(const void *data, const int64_t stride[3], const int64_t count[3],
+                    int64_t bytes)
 {
     view v = {(uintptr_t)data, {0, 0, 0}, {1, 1, 1}};
     for (int d = 0; d < 3; d++) {
@@ -78,12 +79,11 @@ static int views_overlap(const view *x, const view *y, int64_t bytes)
     uintptr_t x_last = view_last(x), y_last = view_last(y);
     if (x_last + (uintptr_t)bytes <= y->low || y_last + (uintptr_t)bytes <= x->low)
         return 0;
-    int same_grid = x->stride[0] == y->stride[0] && x->stride[1] == y->stride[1] &&
-                    x->stride[1] > 0 && !x->stride[2] && !y->stride[2] &&
-                    x->stride[0] % x->stride[1] == 0 &&
-                    x->stride[1] * x->count[1] <= x->stride[0] &&
-                    y->stride[1] * y->count[1] <= y->stride[0] &&
-                    (int64_t)(x->low - y->low) % x->stride[1] == 0;
+    int same_grid =
+        x->stride[0] == y->stride[0] && x->stride[1] == y->stride[1] && x->stride[1] > 0 &&
+        !x->stride[2] && !y->stride[2] && x->stride[0] % x->stride[1] == 0 &&
+        x->stride[1] * x->count[1] <= x->stride[0] && y->stride[1] * y->count[1] <= y->stride[0] &&
+        (int64_t)(x->low - y->low) % x->stride[1] == 0;
     if (same_grid)
         return rectangles_meet(x, y);
     return view_holds(x, y->low, bytes) || view_holds(x, y_last, bytes) ||
@@ -182,7 +182,8 @@ tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data)
                        " with strides %" PRId64 ", %" PRId64 ", %" PRId64,
                        p->m, p->n, p->batch, c_stride[0], c_stride[1], c_stride[2]);
     if (with_data && !p->c.data && (reads_inputs || p->beta != 1))
-        return tg_fail(ctx, TG_BAD_ARGUMENT, "c is NULL and C is %" PRId64 " x %" PRId64, p->m, p->n);
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "c is NULL and C is %" PRId64 " x %" PRId64, p->m,
+                       p->n);
     if (!reads_inputs)
         return TG_OK;
     const view c = view_of(p->c.data, c_stride, c_count, (int64_t)bytes);

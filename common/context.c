@@ -14,8 +14,8 @@ static tg_status use_environment(tg_context *ctx)
         char *end;
         long count = strtol(threads, &end, 10);
         if (*end || count < 0 || count > TG_TILE_MAX)
-            return tg_fail(ctx, TG_BAD_ARGUMENT, "TILEGEMM_THREADS = \"%s\" is not 0 .. %d", threads,
-                           TG_TILE_MAX);
+            return tg_fail(ctx, TG_BAD_ARGUMENT, "TILEGEMM_THREADS = \"%s\" is not 0 .. %d",
+                           threads, TG_TILE_MAX);
         ctx->threads = (int)count;
     }
     if (tile_text && *tile_text) {
@@ -74,11 +74,11 @@ void tg_close(tg_context *ctx)
 }
 
 /* Every function below needs a context that opened. */
-#define NEED_OPEN(ctx)                                                              \
-    do {                                                                            \
-        if (!(ctx))                                                                 \
-            return TG_BAD_ARGUMENT;                                                 \
-        if (!(ctx)->backend)                                                        \
+#define NEED_OPEN(ctx)                                                               \
+    do {                                                                             \
+        if (!(ctx))                                                                  \
+            return TG_BAD_ARGUMENT;                                                  \
+        if (!(ctx)->backend)                                                         \
             return tg_fail(ctx, TG_BAD_ARGUMENT, "ctx was not opened successfully"); \
     } while (0)
 
@@ -207,7 +207,8 @@ static tg_status check_copy(tg_context *ctx, const void *device, const void *hos
 tg_status tg_upload(tg_context *ctx, void *device, const void *host, size_t bytes)
 {
     NEED_OPEN(ctx);
-    if (check_copy(ctx, device, host, bytes) || (bytes && ctx->backend->upload(ctx, device, host, bytes)))
+    if (check_copy(ctx, device, host, bytes) ||
+        (bytes && ctx->backend->upload(ctx, device, host, bytes)))
         return ctx->status;
     return tg_succeed(ctx);
 }
@@ -215,7 +216,8 @@ tg_status tg_upload(tg_context *ctx, void *device, const void *host, size_t byte
 tg_status tg_download(tg_context *ctx, void *host, const void *device, size_t bytes)
 {
     NEED_OPEN(ctx);
-    if (check_copy(ctx, device, host, bytes) || (bytes && ctx->backend->download(ctx, host, device, bytes)))
+    if (check_copy(ctx, device, host, bytes) ||
+        (bytes && ctx->backend->download(ctx, host, device, bytes)))
         return ctx->status;
     return tg_succeed(ctx);
 }

@@ -126,8 +126,7 @@ static tg_status need_open(tg_context *ctx)
 {
     if (!ctx)
         return TG_BAD_ARGUMENT;
-    return ctx->backend ? TG_OK
-                        : tg_fail(ctx, TG_BAD_ARGUMENT, "ctx was not opened successfully");
+    return ctx->backend ? TG_OK : tg_fail(ctx, TG_BAD_ARGUMENT, "ctx was not opened successfully");
 }
 
 tg_status tg_gemm(tg_context *ctx, const tg_problem *problem)
@@ -167,7 +166,8 @@ tg_status tg_pick(tg_context *ctx, const tg_problem *problem, tg_plan *plan)
     if (!plan)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "plan is NULL");
     if (plan->size != sizeof *plan)
-        return tg_fail(ctx, TG_BAD_ARGUMENT, "plan.size = %zu is not %zu", plan->size, sizeof *plan);
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "plan.size = %zu is not %zu", plan->size,
+                       sizeof *plan);
     if (prepare(ctx, &p, 0) || choose(ctx, &p))
         return ctx->status;
     *plan = ctx->plan;
@@ -229,8 +229,18 @@ tg_status tg_sgemm(tg_context *ctx, tg_layout layout, tg_trans transa, tg_trans 
                    int64_t n, int64_t k, float alpha, const float *a, int64_t lda, const float *b,
                    int64_t ldb, float beta, float *c, int64_t ldc)
 {
-    tg_problem p = {sizeof p, m, n, k, 1, {a, 0, 0, 0, TG_F32}, {b, 0, 0, 0, TG_F32},
-                    {c, 0, 0, 0, TG_F32}, alpha, beta, TG_STRICT, 0};
+    tg_problem p = {sizeof p,
+                    m,
+                    n,
+                    k,
+                    1,
+                    {a, 0, 0, 0, TG_F32},
+                    {b, 0, 0, 0, TG_F32},
+                    {c, 0, 0, 0, TG_F32},
+                    alpha,
+                    beta,
+                    TG_STRICT,
+                    0};
     return blas_gemm(ctx, layout, transa, transb, lda, ldb, ldc, &p);
 }
 
@@ -238,7 +248,17 @@ tg_status tg_dgemm(tg_context *ctx, tg_layout layout, tg_trans transa, tg_trans 
                    int64_t n, int64_t k, double alpha, const double *a, int64_t lda,
                    const double *b, int64_t ldb, double beta, double *c, int64_t ldc)
 {
-    tg_problem p = {sizeof p, m, n, k, 1, {a, 0, 0, 0, TG_F64}, {b, 0, 0, 0, TG_F64},
-                    {c, 0, 0, 0, TG_F64}, alpha, beta, TG_STRICT, 0};
+    tg_problem p = {sizeof p,
+                    m,
+                    n,
+                    k,
+                    1,
+                    {a, 0, 0, 0, TG_F64},
+                    {b, 0, 0, 0, TG_F64},
+                    {c, 0, 0, 0, TG_F64},
+                    alpha,
+                    beta,
+                    TG_STRICT,
+                    0};
     return blas_gemm(ctx, layout, transa, transb, lda, ldb, ldc, &p);
 }

@@ -59,7 +59,8 @@ static double cycles(const tg_problem *p, const tg_plan *plan, int bytes)
     if ((plan->a_in_place && p->a.row_stride * bytes % 2048 == 0) ||
         (plan->b_in_place && p->b.row_stride * bytes % 2048 == 0))
         step += cycles_of_crowding;
-    const double tiles = (double)tg_ceil_div(p->m, t.thread.m) * (double)tg_ceil_div(p->n, t.thread.n);
+    const double tiles =
+        (double)tg_ceil_div(p->m, t.thread.m) * (double)tg_ceil_div(p->n, t.thread.n);
     const double k_blocks = (double)tg_ceil_div(p->k, t.block.k);
     double sum = tiles * ((double)p->k * step +
                           k_blocks * (cycles_per_tile + accumulators * cycles_per_vector_of_c));
@@ -185,6 +186,7 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
     plan->threads = useful < l->units ? (int)tg_max(1, (int64_t)useful) : (int)tg_max(1, l->units);
     const int is_from_caches = stated.block.m == 0 || stated.block.n == 0 || stated.block.k == 0;
     const int sharing = p->batch >= plan->threads ? 1 : plan->threads;
-    plan->tile = is_from_caches ? cut_evenly(p, plan->tile, sharing) : cut_to_problem(p, plan->tile);
+    plan->tile =
+        is_from_caches ? cut_evenly(p, plan->tile, sharing) : cut_to_problem(p, plan->tile);
     return 1;
 }

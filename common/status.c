@@ -65,10 +65,7 @@ tg_status tg_succeed(tg_context *ctx)
     return ctx->status = TG_OK;
 }
 
-tg_status tg_last_status(const tg_context *ctx)
-{
-    return ctx ? ctx->status : TG_OUT_OF_MEMORY;
-}
+tg_status tg_last_status(const tg_context *ctx) { return ctx ? ctx->status : TG_OUT_OF_MEMORY; }
 
 const char *tg_last_error(const tg_context *ctx)
 {

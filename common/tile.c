@@ -15,9 +15,18 @@ static const struct row {
     tg_tile tile;
     const char *note;
 } rows[] = {
-#define M_N(m, n) {m, n}
-#define M_N_K(m, n, k) {m, n, k}
-#define TG_FMA {1, 1, 1}
+#define M_N(m, n) \
+    {             \
+        m, n      \
+    }
+#define M_N_K(m, n, k) \
+    {                  \
+        m, n, k        \
+    }
+#define TG_FMA  \
+    {           \
+        1, 1, 1 \
+    }
 #define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note) \
     {#name, {M_N_K block, M_N warp, M_N thread, vec, stages, slices, form, inst}, note},
 #include "tiles.def"
@@ -120,8 +129,8 @@ static tg_status parse_text(const char *text, tg_tile *tile, char *reason, size_
     for (int part = 0; part < 5; part++) {
         size_t length = strcspn(at, "/");
         if (!parse_numbers(at, length, parts[part].count, numbers[part]))
-            return refuse(reason, size, "\"%s\" is no row and no tiling: \"%.*s\" is not a %s", text,
-                          (int)length, at, parts[part].what);
+            return refuse(reason, size, "\"%s\" is no row and no tiling: \"%.*s\" is not a %s",
+                          text, (int)length, at, parts[part].what);
         at += length;
         if (*at == '/')
             at++;

@@ -111,7 +111,8 @@ TG_FN int tg_tile_col(tg_tile t, tg_mn lanes, int warp, int rep, int lane, int j
  * of A and B exchanged: here B is the operand that is loaded as vectors.) */
 TG_FN tg_tile tg_tile_fill(tg_tile t, tg_limits l, int elem_bytes)
 {
-    if (!tg_in(t.thread.m, 1) || !tg_in(t.thread.n, 1) || !tg_in(t.warp.m, 0) || !tg_in(t.warp.n, 0))
+    if (!tg_in(t.thread.m, 1) || !tg_in(t.thread.n, 1) || !tg_in(t.warp.m, 0) ||
+        !tg_in(t.warp.n, 0))
         return t; /* tg_tile_check refuses it */
     tg_mn unit = tg_tile_unit(t, l.lanes);
     int from_caches = l.l1 > 0 && unit.m > 0 && unit.n > 0;
@@ -154,15 +155,16 @@ typedef struct tg_verdict {
 TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
 {
     tg_tile t = tg_tile_fill(tile, l, elem_bytes);
-#define TG_REFUSE_IF(broken, text, x, y)                          \
-    if (broken) {                                                 \
+#define TG_REFUSE_IF(broken, text, x, y)                             \
+    if (broken) {                                                    \
         tg_verdict refusal = {text, (long long)(x), (long long)(y)}; \
-        return refusal;                                           \
+        return refusal;                                              \
     }
-#define TG_REFUSE_UNFILLED(name, x)                                                       \
-    TG_REFUSE_IF((x) == 0, name " = %lld is for caches to fill in, and %lld bytes are known", 0, l.l1)
-#define TG_REFUSE_OUTSIDE(name, x, low, high)                                             \
-    TG_REFUSE_IF((x) < (low), name " = %lld is less than %lld", x, low)                   \
+#define TG_REFUSE_UNFILLED(name, x)                                                              \
+    TG_REFUSE_IF((x) == 0, name " = %lld is for caches to fill in, and %lld bytes are known", 0, \
+                 l.l1)
+#define TG_REFUSE_OUTSIDE(name, x, low, high)                           \
+    TG_REFUSE_IF((x) < (low), name " = %lld is less than %lld", x, low) \
     TG_REFUSE_IF((x) > (high), name " = %lld is more than %lld", x, high)
     TG_REFUSE_OUTSIDE("thread.m", t.thread.m, 1, TG_TILE_MAX)
     TG_REFUSE_OUTSIDE("thread.n", t.thread.n, 1, TG_TILE_MAX)
@@ -184,7 +186,8 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
     tg_mn unit = tg_tile_unit(t, l.lanes);
     TG_REFUSE_IF(t.vec & (t.vec - 1), "vec = %lld is not a power of %lld", t.vec, 2)
     TG_REFUSE_IF(t.vec * elem_bytes > l.vec_bytes,
-                 "vec is %lld bytes, and one instruction moves %lld", t.vec * elem_bytes, l.vec_bytes)
+                 "vec is %lld bytes, and one instruction moves %lld", t.vec * elem_bytes,
+                 l.vec_bytes)
     TG_REFUSE_IF(t.thread.n % t.vec, "thread.n = %lld is not a multiple of vec = %lld", t.thread.n,
                  t.vec)
     TG_REFUSE_IF(t.warp.m % unit.m,

@@ -45,15 +45,15 @@ extern "C" {
 
 /* ------------------------------------------------------------------------------------ statuses
  * Every status, its value and its text. tg_status_text(TG_BAD_TILE) is the third column. */
-#define TG_STATUS_LIST(X)                                                    \
-    X(TG_OK, 0, "success")                                                   \
-    X(TG_BAD_ARGUMENT, 1, "an argument is outside what the function takes")  \
-    X(TG_BAD_TILE, 2, "the tiling is not legal on this device")              \
-    X(TG_NO_BACKEND, 3, "the backend is not in this build or did not load")  \
-    X(TG_NO_DEVICE, 4, "the backend found no such device")                   \
-    X(TG_NOT_SUPPORTED, 5, "the backend does not offer this")                \
-    X(TG_OUT_OF_MEMORY, 6, "memory could not be had")                        \
-    X(TG_SMALL_WORKSPACE, 7, "the workspace given is too small")             \
+#define TG_STATUS_LIST(X)                                                   \
+    X(TG_OK, 0, "success")                                                  \
+    X(TG_BAD_ARGUMENT, 1, "an argument is outside what the function takes") \
+    X(TG_BAD_TILE, 2, "the tiling is not legal on this device")             \
+    X(TG_NO_BACKEND, 3, "the backend is not in this build or did not load") \
+    X(TG_NO_DEVICE, 4, "the backend found no such device")                  \
+    X(TG_NOT_SUPPORTED, 5, "the backend does not offer this")               \
+    X(TG_OUT_OF_MEMORY, 6, "memory could not be had")                       \
+    X(TG_SMALL_WORKSPACE, 7, "the workspace given is too small")            \
     X(TG_DEVICE_ERROR, 8, "the device or its driver reported an error")
 
 typedef enum tg_status {
@@ -70,8 +70,8 @@ TG_API const char *tg_version(void);
 
 /* --------------------------------------------------------------------------------- element types
  * Name, value, the name that people type, the C type. */
-#define TG_TYPE_LIST(X)          \
-    X(TG_F32, 1, f32, float)     \
+#define TG_TYPE_LIST(X)      \
+    X(TG_F32, 1, f32, float) \
     X(TG_F64, 2, f64, double)
 
 typedef enum tg_type {
@@ -196,10 +196,10 @@ typedef struct tg_problem {
     uint32_t flags; /* 0 */
 } tg_problem;
 
-#define TG_PROBLEM_INIT                                                                         \
-    {                                                                                           \
-        sizeof(tg_problem), 0, 0, 0, 1, {NULL, 0, 0, 0, TG_F32}, {NULL, 0, 0, 0, TG_F32},       \
-            {NULL, 0, 0, 0, TG_F32}, 1.0, 0.0, TG_STRICT, 0                                     \
+#define TG_PROBLEM_INIT                                                                   \
+    {                                                                                     \
+        sizeof(tg_problem), 0, 0, 0, 1, {NULL, 0, 0, 0, TG_F32}, {NULL, 0, 0, 0, TG_F32}, \
+            {NULL, 0, 0, 0, TG_F32}, 1.0, 0.0, TG_STRICT, 0                               \
     }
 
 /* Multiplies. The rules of tg_sgemm hold for each batch item; batch 0 touches nothing. */
@@ -294,15 +294,15 @@ TG_API const char *tg_tile_refusal(tg_context *ctx, const tg_tile *tile, tg_type
 /* What the chooser decides for one problem. Start from TG_PLAN_INIT. */
 typedef struct tg_plan {
     size_t size;
-    int row;      /* of the table, or -1 for a forced tiling that is not in it */
-    tg_tile tile; /* resolved, and its block cut to the problem                */
-    int threads;  /* CPU threads that will be asked for                        */
+    int row;                    /* of the table, or -1 for a forced tiling that is not in it */
+    tg_tile tile;               /* resolved, and its block cut to the problem                */
+    int threads;                /* CPU threads that will be asked for                        */
     int a_in_place, b_in_place; /* read where they are, not staged             */
 } tg_plan;
 
-#define TG_PLAN_INIT                                                                           \
-    {                                                                                          \
-        sizeof(tg_plan), -1, {{0, 0, 0}, {0, 0}, {0, 0}, 0, 0, 0, TG_DOT, {0, 0, 0}}, 0, 0, 0  \
+#define TG_PLAN_INIT                                                                          \
+    {                                                                                         \
+        sizeof(tg_plan), -1, {{0, 0, 0}, {0, 0}, {0, 0}, 0, 0, 0, TG_DOT, {0, 0, 0}}, 0, 0, 0 \
     }
 
 /* *plan := how tg_gemm would run this problem on this context. Nothing is computed and the data

@@ -24,7 +24,8 @@ static void fill(void)
 }
 
 /* The value of (x) as if the line that states the bad argument were checking it. */
-static void refused(tg_context *ctx, tg_status given, tg_status expected, const char *parts, int line)
+static void refused(tg_context *ctx, tg_status given, tg_status expected, const char *parts,
+                    int line)
 {
     check_refused(ctx, given, expected, parts, __FILE__, line);
     test_note(memcmp(c, c_before, sizeof c) == 0, __FILE__, line, "C was touched");
@@ -49,20 +50,20 @@ static blas good_blas(void)
 static void refuse_blas(tg_context *ctx, blas g, const char *parts, int line)
 {
     refused(ctx,
-            tg_sgemm(ctx, (tg_layout)g.layout, (tg_trans)g.transa, (tg_trans)g.transb, g.m, g.n, g.k,
-                     1, g.a, g.lda, g.b, g.ldb, 0, g.c, g.ldc),
+            tg_sgemm(ctx, (tg_layout)g.layout, (tg_trans)g.transa, (tg_trans)g.transb, g.m, g.n,
+                     g.k, 1, g.a, g.lda, g.b, g.ldb, 0, g.c, g.ldc),
             TG_BAD_ARGUMENT, parts, line);
     refused(ctx,
-            tg_dgemm(ctx, (tg_layout)g.layout, (tg_trans)g.transa, (tg_trans)g.transb, g.m, g.n, g.k,
-                     1, g.a, g.lda, g.b, g.ldb, 1, g.c, g.ldc),
+            tg_dgemm(ctx, (tg_layout)g.layout, (tg_trans)g.transa, (tg_trans)g.transb, g.m, g.n,
+                     g.k, 1, g.a, g.lda, g.b, g.ldb, 1, g.c, g.ldc),
             TG_BAD_ARGUMENT, parts, line);
 }
 
-#define BLAS(change, parts)                      \
-    do {                                         \
-        blas g = good_blas();                    \
-        change;                                  \
-        refuse_blas(ctx, g, parts, __LINE__);    \
+#define BLAS(change, parts)                   \
+    do {                                      \
+        blas g = good_blas();                 \
+        change;                               \
+        refuse_blas(ctx, g, parts, __LINE__); \
     } while (0)
 
 static void test_blas(tg_context *ctx)
@@ -129,20 +130,20 @@ static void refuse_problem(tg_context *ctx, const tg_problem *p, tg_status expec
     test_note(bytes == 12345 && plan.row == -1, __FILE__, line, "an answer was written");
 }
 
-#define PROBLEM(change, status, parts)                       \
-    do {                                                     \
-        tg_problem p = good_problem();                       \
-        change;                                              \
-        refuse_problem(ctx, &p, status, parts, __LINE__);    \
+#define PROBLEM(change, status, parts)                    \
+    do {                                                  \
+        tg_problem p = good_problem();                    \
+        change;                                           \
+        refuse_problem(ctx, &p, status, parts, __LINE__); \
     } while (0)
 /* Refused by tg_gemm only: it is the data pointers that are wrong. */
-#define DATA(change, parts)                                                        \
-    do {                                                                           \
-        tg_problem p = good_problem();                                             \
-        tg_plan plan = TG_PLAN_INIT;                                               \
-        change;                                                                    \
-        refused(ctx, tg_gemm(ctx, &p), TG_BAD_ARGUMENT, parts, __LINE__);          \
-        CHECK_OK(ctx, tg_pick(ctx, &p, &plan));                                    \
+#define DATA(change, parts)                                               \
+    do {                                                                  \
+        tg_problem p = good_problem();                                    \
+        tg_plan plan = TG_PLAN_INIT;                                      \
+        change;                                                           \
+        refused(ctx, tg_gemm(ctx, &p), TG_BAD_ARGUMENT, parts, __LINE__); \
+        CHECK_OK(ctx, tg_pick(ctx, &p, &plan));                           \
     } while (0)
 
 static void test_problem(tg_context *ctx)
@@ -222,10 +223,12 @@ static void test_no_context(void)
     CHECK_INT(tg_set_workspace(NULL, NULL, 0), TG_BAD_ARGUMENT);
     CHECK_INT(tg_sync(NULL), TG_BAD_ARGUMENT);
     CHECK_INT(tg_sgemm(NULL, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, 1, 1, 1, 1, f, 1, f + 1, 1, 0,
-                       f + 2, 1), TG_BAD_ARGUMENT);
+                       f + 2, 1),
+              TG_BAD_ARGUMENT);
     CHECK(f[2] == 3);
-    CHECK_INT(tg_dgemm(NULL, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, 1, 1, 1, 1, a, 1, b, 1, 0, c,
-                       1), TG_BAD_ARGUMENT);
+    CHECK_INT(
+        tg_dgemm(NULL, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, 1, 1, 1, 1, a, 1, b, 1, 0, c, 1),
+        TG_BAD_ARGUMENT);
     CHECK_INT(tg_gemm(NULL, &p), TG_BAD_ARGUMENT);
     CHECK_INT(tg_gemm_workspace(NULL, &p, &bytes), TG_BAD_ARGUMENT);
     CHECK_INT(tg_pick(NULL, &p, &plan), TG_BAD_ARGUMENT);
@@ -266,7 +269,8 @@ void test_other_arguments(tg_context *ctx)
     CHECK_REFUSED(ctx, tg_alloc(ctx, SIZE_MAX, &memory), TG_OUT_OF_MEMORY, "18446744073709551615");
     CHECK(memory == NULL);
     memory = &p;
-    CHECK_REFUSED(ctx, tg_alloc(ctx, SIZE_MAX / 4, &memory), TG_OUT_OF_MEMORY, "4611686018427387903");
+    CHECK_REFUSED(ctx, tg_alloc(ctx, SIZE_MAX / 4, &memory), TG_OUT_OF_MEMORY,
+                  "4611686018427387903");
     CHECK(memory == NULL);
     memory = &p;
     CHECK_OK(ctx, tg_alloc(ctx, 0, &memory));

@@ -20,8 +20,8 @@ static void test_lists(void)
     snprintf(version, sizeof version, "%d.%d.%d", TG_VERSION_MAJOR, TG_VERSION_MINOR,
              TG_VERSION_PATCH);
     CHECK(strcmp(tg_version(), version) == 0);
-#define TG_X(name, value, text)                    \
-    CHECK_INT(name, value);                        \
+#define TG_X(name, value, text) \
+    CHECK_INT(name, value);     \
     CHECK(strcmp(tg_status_text(name), text) == 0);
     TG_STATUS_LIST(TG_X)
 #undef TG_X
@@ -62,7 +62,8 @@ static void check_closed(tg_context *ctx)
     snprintf(before, sizeof before, "%s", tg_last_error(ctx));
     CHECK(before[0] != '\0');
     CHECK_INT(tg_sgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, 1, 1, 1, 1, x, 1, x + 1, 1, 0,
-                       x + 2, 1), TG_BAD_ARGUMENT);
+                       x + 2, 1),
+              TG_BAD_ARGUMENT);
     CHECK(x[2] == 3);
     CHECK_INT(tg_set_threads(ctx, 1), TG_BAD_ARGUMENT);
     CHECK_INT(tg_sync(ctx), TG_BAD_ARGUMENT);
@@ -102,7 +103,8 @@ static void test_all_environments(void)
     test_environment("TILEGEMM_TILE", "24x40x3/24x40/3x5/1/1", TG_OK, "");
     test_environment("TILEGEMM_TILE", "", TG_OK, "");
     test_environment("TILEGEMM_TILE", "t65x65x65", TG_BAD_ARGUMENT, "TILEGEMM_TILE|t65x65x65");
-    test_environment("TILEGEMM_TILE", "24x40x3/24x40/3x5/1", TG_BAD_ARGUMENT, "TILEGEMM_TILE|stages");
+    test_environment("TILEGEMM_TILE", "24x40x3/24x40/3x5/1", TG_BAD_ARGUMENT,
+                     "TILEGEMM_TILE|stages");
     test_environment("TILEGEMM_TILE", "24x40x3/24x40/3x5/2/1", TG_BAD_TILE,
                      "TILEGEMM_TILE|thread.n = 5|vec = 2");
     test_environment("TILEGEMM_TILE", "0x0x0/0x0/8x8/4/1/inst0x0x0", TG_BAD_TILE, "inst");
@@ -221,8 +223,10 @@ static void test_pick_and_force(tg_context *ctx)
         CHECK(multiplies(ctx, 33, 34, 35, (unsigned)row));
         if (tg_tile_refusal(ctx, &tile, TG_F64)) {
             double x[3] = {1, 2, 3};
-            CHECK_REFUSED(ctx, tg_dgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, 1, 1, 1, 1, x, 1,
-                                        x + 1, 1, 0, x + 2, 1), TG_BAD_TILE, "f64");
+            CHECK_REFUSED(ctx,
+                          tg_dgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, 1, 1, 1, 1, x, 1,
+                                   x + 1, 1, 0, x + 2, 1),
+                          TG_BAD_TILE, "f64");
             CHECK(x[2] == 3);
         }
         tg_tile filled = tg_tile_resolve(ctx, &tile, TG_F32);

@@ -65,10 +65,10 @@ static int judge(tg_context *ctx, const tg_problem *p, int must_see)
     const int is_wrong = t.coincides || t.a_overlaps || t.b_overlaps;
     tg_status status = tg_gemm(ctx, p);
     const char *said = tg_last_error(ctx);
-    int is_true = status == TG_OK || (status == TG_BAD_ARGUMENT &&
-                                      ((strstr(said, "coincide") && t.coincides) ||
-                                       (strstr(said, "overlaps A") && t.a_overlaps) ||
-                                       (strstr(said, "overlaps B") && t.b_overlaps)));
+    int is_true = status == TG_OK ||
+                  (status == TG_BAD_ARGUMENT && ((strstr(said, "coincide") && t.coincides) ||
+                                                 (strstr(said, "overlaps A") && t.a_overlaps) ||
+                                                 (strstr(said, "overlaps B") && t.b_overlaps)));
     CHECK_SAY(is_true && !(must_see && is_wrong && status == TG_OK),
               "%dx%dx%d batch %d, a %d: %d %d %d, b %d: %d %d %d, c %d: %d %d %d: status %d %s",
               (int)p->m, (int)p->n, (int)p->k, (int)p->batch,

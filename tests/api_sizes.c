@@ -43,12 +43,12 @@ static int c_is_scaled(double by)
 }
 
 /* Runs a changed square(), which must leave C scaled by a number. */
-#define SCALES(change, by)                     \
-    do {                                       \
-        tg_problem p = square();               \
-        change;                                \
-        CHECK_OK(ctx, tg_gemm(ctx, &p));       \
-        CHECK(c_is_scaled(by));                \
+#define SCALES(change, by)               \
+    do {                                 \
+        tg_problem p = square();         \
+        change;                          \
+        CHECK_OK(ctx, tg_gemm(ctx, &p)); \
+        CHECK(c_is_scaled(by));          \
     } while (0)
 #define NO_DATA(p) ((p).a.data = (p).b.data = NULL)
 
@@ -73,8 +73,8 @@ static void test_empty(tg_context *ctx)
     SCALES((p.alpha = 0, NO_DATA(p), p.beta = 1e-60, c[5] = NAN), 0);
     SCALES((p.alpha = 0, NO_DATA(p), p.beta = -0.0, c[5] = NAN), 0);
     fill();
-    CHECK_OK(ctx, tg_sgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, 0, 0, 0, 1, NULL, 1, NULL, 1,
-                           0, NULL, 1));
+    CHECK_OK(ctx, tg_sgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, 0, 0, 0, 1, NULL, 1, NULL,
+                           1, 0, NULL, 1));
     CHECK_OK(ctx, tg_sgemm(ctx, TG_COL_MAJOR, TG_TRANS, TG_CONJ_TRANS, 4, 4, 0, 1, NULL, 1, NULL, 4,
                            2, c, 4));
     CHECK(c_is_scaled(2));

@@ -42,8 +42,8 @@ static void check_same_bits(tg_context *ctx, const real *r, const char *tile)
         tg_set_threads(ctx, threads);
         for (int i = 0; i < r->m * r->n; i++)
             r->c[i] = 0.1 * i;
-        CHECK_OK(ctx, tg_dgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_TRANS, r->m, r->n, r->k, 0.7, r->a,
-                               r->k, r->b, r->k, 0.3, r->c, r->n));
+        CHECK_OK(ctx, tg_dgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_TRANS, r->m, r->n, r->k, 0.7,
+                               r->a, r->k, r->b, r->k, 0.3, r->c, r->n));
         if (run == 0)
             memcpy(r->first, r->c, bytes);
         else if (!CHECK_SAY(memcmp(r->first, r->c, bytes) == 0,
@@ -55,14 +55,16 @@ static void check_same_bits(tg_context *ctx, const real *r, const char *tile)
 
 static void test_determinism(tg_context *ctx)
 {
-    static const char *const tiles[] = {"free", "t64x64x16", "t64x64x32_k4", "v1_shared", "v0_global",
-                                        "c6x8"};
-    static const int shapes[][3] = {{130, 170, 190}, {3, 2000, 700}, {1500, 5, 600}, {64, 48, 3000}};
+    static const char *const tiles[] = {"free",      "t64x64x16", "t64x64x32_k4",
+                                        "v1_shared", "v0_global", "c6x8"};
+    static const int shapes[][3] = {
+        {130, 170, 190}, {3, 2000, 700}, {1500, 5, 600}, {64, 48, 3000}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         real r = {shapes[i][0], shapes[i][1], shapes[i][2], NULL, NULL, NULL, NULL};
         r.a = new_array(r.m * r.k, 1), r.b = new_array(r.k * r.n, 2);
         r.c = new_array(r.m * r.n, 3), r.first = new_array(r.m * r.n, 4);
-        for (size_t j = 0; r.a && r.b && r.c && r.first && j < sizeof tiles / sizeof tiles[0]; j++) {
+        for (size_t j = 0; r.a && r.b && r.c && r.first && j < sizeof tiles / sizeof tiles[0];
+             j++) {
             tg_tile tile;
             int is_named = tg_tile_parse(tiles[j], &tile, NULL, 0) == TG_OK;
             if (is_named && tg_tile_refusal(ctx, &tile, TG_F64))
@@ -88,7 +90,8 @@ static void *work(void *seed)
 {
     unsigned number = *(unsigned *)seed;
     tg_context *ctx;
-    int ok = tg_open(&ctx, "cpu", 0) == TG_OK && tg_set_threads(ctx, 1 + (int)(number % 3)) == TG_OK;
+    int ok =
+        tg_open(&ctx, "cpu", 0) == TG_OK && tg_set_threads(ctx, 1 + (int)(number % 3)) == TG_OK;
     for (unsigned i = 0; ok && i < 6; i++) {
         tg_tile tile = tg_tile_at((int)((number + i) % 18));
         int is_legal = tg_tile_refusal(ctx, &tile, TG_F32) == NULL;

@@ -36,10 +36,10 @@ typedef struct gemm_case {
     int pad[3]; /* added to the smallest leading dimension of A, B, C */
     int alpha, beta;
     int batch;
-    int share;   /* bit 0, 1: A, B has batch stride 0 */
-    int threads; /* 0: as the context has it */
-    int shift;   /* elements between each matrix and its guard page */
-    int at_start; /* guard pages lie before the matrices instead of behind */
+    int share;     /* bit 0, 1: A, B has batch stride 0 */
+    int threads;   /* 0: as the context has it */
+    int shift;     /* elements between each matrix and its guard page */
+    int at_start;  /* guard pages lie before the matrices instead of behind */
     int workspace; /* give the library exactly the workspace it asks for */
     int seed;
     gemm_fill fill;

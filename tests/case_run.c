@@ -361,7 +361,8 @@ static int check_untouched(run *r)
             }
     for (int i = 0; i < 3; i++) {
         if (memcmp(r->x[i].stored, r->x[i].before, (size_t)r->x[i].all * r->bytes))
-            return fail(r, i < 2 ? "%c was changed" : "the space between the elements of %c changed",
+            return fail(r,
+                        i < 2 ? "%c was changed" : "the space between the elements of %c changed",
                         names[i]);
         if (!guard_holds(&r->x[i].memory))
             return fail(r, "the memory beside %c was changed", names[i]);

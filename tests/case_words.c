@@ -23,11 +23,11 @@ typedef struct option {
 } option;
 
 static const option options[] = {
-    {"lda+", offsetof(gemm_case, pad[0]), 0},    {"ldb+", offsetof(gemm_case, pad[1]), 0},
-    {"ldc+", offsetof(gemm_case, pad[2]), 0},    {"alpha=", offsetof(gemm_case, alpha), 1},
-    {"beta=", offsetof(gemm_case, beta), 0},     {"batch=", offsetof(gemm_case, batch), 1},
-    {"share=", offsetof(gemm_case, share), 0},   {"threads=", offsetof(gemm_case, threads), 0},
-    {"shift=", offsetof(gemm_case, shift), 0},   {"start=", offsetof(gemm_case, at_start), 0},
+    {"lda+", offsetof(gemm_case, pad[0]), 0},      {"ldb+", offsetof(gemm_case, pad[1]), 0},
+    {"ldc+", offsetof(gemm_case, pad[2]), 0},      {"alpha=", offsetof(gemm_case, alpha), 1},
+    {"beta=", offsetof(gemm_case, beta), 0},       {"batch=", offsetof(gemm_case, batch), 1},
+    {"share=", offsetof(gemm_case, share), 0},     {"threads=", offsetof(gemm_case, threads), 0},
+    {"shift=", offsetof(gemm_case, shift), 0},     {"start=", offsetof(gemm_case, at_start), 0},
     {"exact=", offsetof(gemm_case, workspace), 0}, {"seed=", offsetof(gemm_case, seed), 0},
     {"fill=", offsetof(gemm_case, fill), 0},
 };
@@ -79,9 +79,9 @@ int case_parse(gemm_case *c, int count, char **words)
 void case_print(const gemm_case *c, char *text, size_t size)
 {
     gemm_case copy = *c;
-    size_t used = (size_t)snprintf(text, size, "%s %s %s %s %" PRId64 "x%" PRId64 "x%" PRId64,
-                                   c->backend, tg_type_name(c->type), c->tile, c->kind, c->m, c->n,
-                                   c->k);
+    size_t used =
+        (size_t)snprintf(text, size, "%s %s %s %s %" PRId64 "x%" PRId64 "x%" PRId64, c->backend,
+                         tg_type_name(c->type), c->tile, c->kind, c->m, c->n, c->k);
     for (int i = 0; i < OPTIONS && used < size; i++) {
         int value = *option_in(&copy, &options[i]);
         if (value != options[i].value)

@@ -47,14 +47,12 @@ void *guard_forbidden(const guard *g) { return g->pages + g->page_bytes; }
 
 static int all_canary(const unsigned char *bytes, size_t count)
 {
-    return count == 0 ||
-           (bytes[0] == GUARD_BYTE && memcmp(bytes, bytes + 1, count - 1) == 0);
+    return count == 0 || (bytes[0] == GUARD_BYTE && memcmp(bytes, bytes + 1, count - 1) == 0);
 }
 
 int guard_holds(const guard *g)
 {
-    return all_canary(g->window, g->head) &&
-           all_canary(g->window + g->head + g->bytes, g->tail);
+    return all_canary(g->window, g->head) && all_canary(g->window + g->head + g->bytes, g->tail);
 }
 
 void guard_drop(guard *g)

@@ -14,11 +14,11 @@
 #include <tilegemm.h>
 
 typedef struct guard {
-    unsigned char *pages;  /* usable bytes, with forbidden ones on both sides */
-    size_t page_bytes;     /* how many are usable */
+    unsigned char *pages;     /* usable bytes, with forbidden ones on both sides */
+    size_t page_bytes;        /* how many are usable */
     size_t head, bytes, tail; /* canary, elements, canary: of the current use */
-    unsigned char *window; /* where head starts */
-    void *device;          /* the copy of the window on a device, or NULL on a CPU */
+    unsigned char *window;    /* where head starts */
+    void *device;             /* the copy of the window on a device, or NULL on a CPU */
     int at_end;
 } guard;
 

@@ -17,7 +17,8 @@
 
 int multiplies(tg_context *ctx, int m, int n, int k, unsigned seed)
 {
-    float *a = malloc((size_t)m * (size_t)k * sizeof *a), *b = malloc((size_t)k * (size_t)n * sizeof *b);
+    float *a = malloc((size_t)m * (size_t)k * sizeof *a),
+          *b = malloc((size_t)k * (size_t)n * sizeof *b);
     float *c = malloc((size_t)m * (size_t)n * sizeof *c);
     int ok = a && b && c;
     for (int i = 0; ok && i < m * k; i++)

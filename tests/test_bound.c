@@ -182,7 +182,8 @@ static void check_low_bits(small *s)
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++)
             wrong += s->c[i * N + j] != s->a[i * K + i] * s->b[i * N + j];
-    CHECK_SAY(wrong == 0, "%s %s: %d products lost low bits", s->tile, tg_type_name(s->type), wrong);
+    CHECK_SAY(wrong == 0, "%s %s: %d products lost low bits", s->tile, tg_type_name(s->type),
+              wrong);
 }
 
 static double check_row(small *s, const char *backend, int is_thin)

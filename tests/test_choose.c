@@ -55,7 +55,8 @@ static void check_plan(const char *machine, const tg_problem *p, const tg_limits
         tg_verdict_print(answer, verdict, sizeof verdict);
     CHECK_SAY(!answer.rule, "%s is not legal: %s", where, verdict);
     CHECK_SAY(memcmp(&t, &again.tile, sizeof t) == 0 && plan.threads == again.threads &&
-                  plan.row == again.row, "%s: two answers to one question", where);
+                  plan.row == again.row,
+              "%s: two answers to one question", where);
     CHECK_SAY(plan.threads >= 1 && plan.threads <= l->units, "%s: %d threads of %d", where,
               plan.threads, l->units);
     CHECK_SAY(is_cut(t.block.m, t.warp.m, p->m) && is_cut(t.block.n, t.warp.n, p->n) &&
@@ -75,10 +76,20 @@ static void check_plan(const char *machine, const tg_problem *p, const tg_limits
 }
 
 static const asked shapes[] = {
-    {1, 1, 1, 1},       {1, 1000, 1000, 1}, {1000, 1, 1000, 1},  {64, 64, 64, 1},
-    {7, 9, 100000, 1},  {512, 512, 512, 1}, {4096, 4096, 4096, 1}, {1000, 1000, 0, 1},
-    {37, 4001, 129, 3}, {5, 3, 2, 10000},   {1 << 20, 1 << 20, 1 << 20, 1},
-    {INT64_MAX / 4, 1, 1, 1}, {1, 1, INT64_MAX / 4, 1}, {3, 3, 3, INT64_MAX / 64},
+    {1, 1, 1, 1},
+    {1, 1000, 1000, 1},
+    {1000, 1, 1000, 1},
+    {64, 64, 64, 1},
+    {7, 9, 100000, 1},
+    {512, 512, 512, 1},
+    {4096, 4096, 4096, 1},
+    {1000, 1000, 0, 1},
+    {37, 4001, 129, 3},
+    {5, 3, 2, 10000},
+    {1 << 20, 1 << 20, 1 << 20, 1},
+    {INT64_MAX / 4, 1, 1, 1},
+    {1, 1, INT64_MAX / 4, 1},
+    {3, 3, 3, INT64_MAX / 64},
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
@@ -146,9 +157,9 @@ static void test_threads(void)
     CHECK_INT(plan.threads, 1);
     CHECK(tg_choose(&large, &l, NULL, &plan));
     CHECK_INT(plan.threads, l.units);
-    const int64_t tiles = (int64_t)(plan.tile.block.m / plan.tile.warp.m) *
-                          (plan.tile.block.n / plan.tile.warp.n) *
-                          tg_ceil_div(2000, plan.tile.block.m) * tg_ceil_div(2000, plan.tile.block.n);
+    const int64_t tiles =
+        (int64_t)(plan.tile.block.m / plan.tile.warp.m) * (plan.tile.block.n / plan.tile.warp.n) *
+        tg_ceil_div(2000, plan.tile.block.m) * tg_ceil_div(2000, plan.tile.block.n);
     CHECK_SAY(tiles >= l.units, "%lld warp tiles for %d threads", (long long)tiles, l.units);
     l.registers = 0; /* then no row can be legal */
     CHECK(!tg_choose(&large, &l, NULL, &plan));

@@ -23,9 +23,9 @@ typedef struct sizes {
 } sizes;
 
 typedef struct effort {
-    int cases;      /* for each tiling and type */
-    int random;     /* cases on top */
-    int64_t work;   /* multiplications in one case, at most */
+    int cases;    /* for each tiling and type */
+    int random;   /* cases on top */
+    int64_t work; /* multiplications in one case, at most */
     uint64_t seed;
 } effort;
 
@@ -112,8 +112,8 @@ static void cap_work(gemm_case *c, const sizes size[3], int hero, int64_t work)
 
 static void set_kind(gemm_case *c, int i, uint64_t seed)
 {
-    static const char *const blas[] = {"NN",  "NT",  "TN",  "TT",  "cNN", "cNT",
-                                       "cTN", "cTT", "CN",  "NC",  "cCC"};
+    static const char *const blas[] = {"NN",  "NT",  "TN", "TT", "cNN", "cNT",
+                                       "cTN", "cTT", "CN", "NC", "cCC"};
     enum { BLAS = sizeof blas / sizeof blas[0], GENERAL = 16 };
     int way = turn(i, 4, BLAS + GENERAL, seed);
     if (way < BLAS) {

@@ -94,7 +94,10 @@ static void check_round_trip(tg_tile t)
     CHECK(strlen(cut) == sizeof cut - 1 && strncmp(cut, text, sizeof cut - 1) == 0);
 }
 
-static int random_number(uint64_t h) { return (int)(h >> 30 & 7 ? h % 300 : h % (TG_TILE_MAX + 1)); }
+static int random_number(uint64_t h)
+{
+    return (int)(h >> 30 & 7 ? h % 300 : h % (TG_TILE_MAX + 1));
+}
 
 static void test_names(void)
 {
@@ -117,8 +120,13 @@ static void test_names(void)
         int x[14];
         for (uint64_t j = 0; j < 14; j++)
             x[j] = random_number(test_hash(i * 64 + j));
-        check_round_trip((tg_tile){{x[0], x[1], x[2]}, {x[3], x[4]}, {x[5], x[6]}, x[7], x[8],
-                                   i % 3 ? 1 : x[9], (tg_form)(x[10] % 3),
+        check_round_trip((tg_tile){{x[0], x[1], x[2]},
+                                   {x[3], x[4]},
+                                   {x[5], x[6]},
+                                   x[7],
+                                   x[8],
+                                   i % 3 ? 1 : x[9],
+                                   (tg_form)(x[10] % 3),
                                    {i % 2 ? 1 : x[11], i % 2 ? 1 : x[12], i % 2 ? 1 : x[13]}});
     }
 }
@@ -184,7 +192,8 @@ static void test_bad_text(void)
 
 /* ------------------------------------------------------------------------------- legality */
 
-#define LEGAL {128, 128, 16}, {64, 64}, {8, 8}, 4, 2, 1, TG_OUTER_T, {1, 1, 1}
+#define LEGAL \
+    {128, 128, 16}, {64, 64}, {8, 8}, 4, 2, 1, TG_OUTER_T, { 1, 1, 1 }
 #define OVER (TG_TILE_MAX + 1)
 
 /* One number of a legal tiling changed, and what is then said of it on a 4x8 grid. */
@@ -278,8 +287,9 @@ static void test_any_numbers(void)
         }
         if (i % 4)
             x[11] = x[12] = x[13] = 1;
-        const tg_tile t = {{x[0], x[1], x[2]}, {x[3], x[4]}, {x[5], x[6]}, x[7], x[8],
-                           x[9], (tg_form)(x[10] & 3), {x[11], x[12], x[13]}};
+        const tg_tile t = {
+            {x[0], x[1], x[2]},   {x[3], x[4]},         {x[5], x[6]}, x[7], x[8], x[9],
+            (tg_form)(x[10] & 3), {x[11], x[12], x[13]}};
         const tg_limits l = machines[i % MACHINES].limits;
         char text[200];
         tg_verdict verdict = tg_tile_check(t, l, type_bytes[i / 7 % 2]);
@@ -317,7 +327,8 @@ static void test_matrix(void)
             everywhere = everywhere && f32;
         }
         CHECK_SAY(admitted > 0, "no machine admits %s", tg_tile_name(row));
-        CHECK_SAY(everywhere || !is_rung(row), "rung %s is not legal everywhere", tg_tile_name(row));
+        CHECK_SAY(everywhere || !is_rung(row), "rung %s is not legal everywhere",
+                  tg_tile_name(row));
         rungs += is_rung(row);
         elsewhere += everywhere && !is_rung(row);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CPU as a device: which instruction set it has, its limits read from the machine, its memory. */
+ * The CPU as a device: which instruction set it has, its limits read from the machine, its memory.
+ */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -65,7 +66,8 @@ static const tg_isa *find_isa(tg_context *ctx)
     return NULL;
 }
 
-/* ------------------------------------------------------------------------------ what the machine is */
+/* ------------------------------------------------------------------------------ what the machine
+ * is */
 
 static int64_t cache_bytes(int name, int64_t otherwise)
 {
@@ -98,9 +100,9 @@ static void read_name(char *name, size_t size, const char *isa)
     snprintf(name, size, "%s, %s", model, isa);
 }
 
-/* ---------------------------------------------------------------------------------- threads and fork
- * An OpenMP runtime's threads do not exist in a child made by fork(), and libgomp waits for them
- * forever. The child is marked, and works alone. */
+/* ---------------------------------------------------------------------------------- threads and
+ * fork An OpenMP runtime's threads do not exist in a child made by fork(), and libgomp waits for
+ * them forever. The child is marked, and works alone. */
 static atomic_int is_forked_child;
 
 static void mark_child(void) { atomic_store(&is_forked_child, 1); }
@@ -120,7 +122,8 @@ int tg_cpu_may_thread(void)
 #endif
 }
 
-/* -------------------------------------------------------------------------------------- the backend */
+/* -------------------------------------------------------------------------------------- the
+ * backend */
 
 static tg_status cpu_reason(char *reason, size_t size)
 {

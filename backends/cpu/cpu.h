@@ -27,7 +27,8 @@ typedef struct tg_kernel {
     int is_ragged;
 } tg_kernel;
 
-/* to[o * to_outer + i * to_inner] = from[o * from_outer + i * from_inner], outer x inner elements */
+/* to[o * to_outer + i * to_inner] = from[o * from_outer + i * from_inner], outer x inner elements
+ */
 typedef void tg_copy(void *to, int64_t to_outer, int64_t to_inner, const void *from,
                      int64_t from_outer, int64_t from_inner, int64_t outer, int64_t inner);
 

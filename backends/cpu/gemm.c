@@ -35,10 +35,10 @@ typedef struct job {
     tg_tile tile; /* filled in; block.k is that of the problem where nothing is staged */
     tg_kernel kernel;
     tg_copy *copy;
-    int64_t bytes;             /* of an element */
-    int64_t a_bytes, b_bytes;  /* of staging for one team */
-    int64_t strips, cells;     /* cells = batch x strips */
-    int strips_cut_m;          /* strips are rows of C, else columns */
+    int64_t bytes;            /* of an element */
+    int64_t a_bytes, b_bytes; /* of staging for one team */
+    int64_t strips, cells;    /* cells = batch x strips */
+    int strips_cut_m;         /* strips are rows of C, else columns */
 } job;
 
 /* Who works on a cell. */
@@ -76,8 +76,9 @@ static int is_in_place(const staged *s, int64_t panel)
 
 static const char *matrix_at(const job *j, const staged *s, int64_t panel)
 {
-    return s->data + ((s->lines.begin + panel * s->line) * s->line_stride +
-                      s->ks.begin * s->k_stride) * j->bytes;
+    return s->data +
+           ((s->lines.begin + panel * s->line) * s->line_stride + s->ks.begin * s->k_stride) *
+               j->bytes;
 }
 
 static char *panel_at(const job *j, const staged *s, int64_t panel)
@@ -156,7 +157,8 @@ static void multiply_warp(const job *j, const team *t, const staged *a, const st
         int64_t panel_b = cols.begin / b->line, unused;
         s.a = read_panel(j, a, panel_a, ks.begin, &s.a_row, &s.a_col);
         s.rows = (int)m_left;
-        for (int64_t n = cols.begin; n < cols.end; n += b->line, panel_b++) { /* loop 1: B from L2 */
+        for (int64_t n = cols.begin; n < cols.end;
+             n += b->line, panel_b++) { /* loop 1: B from L2 */
             const int64_t n_left = tg_min(b->line, b->lines.end - b->lines.begin - n);
             s.b = read_panel(j, b, panel_b, ks.begin, &unused, &s.b_row);
             s.c = c + ((a->lines.begin + m) * c_row + (b->lines.begin + n) * c_col) * j->bytes;
@@ -218,7 +220,8 @@ static void multiply_cell(const job *j, const team *t, int64_t item, range rows,
         for (int64_t k = 0; k < p->k; k += tile->block.k) { /* loop 4: blocks of k */
             a.ks = b.ks = (range){k, tg_min(p->k, k + tile->block.k)};
             stage(j, t, &b);
-            for (int64_t m = rows.begin; m < rows.end; m += tile->block.m) { /* loop 3: blocks of m */
+            for (int64_t m = rows.begin; m < rows.end;
+                 m += tile->block.m) { /* loop 3: blocks of m */
                 a.lines = (range){m, tg_min(rows.end, m + tile->block.m)};
                 stage(j, t, &a);
                 wait_for(t); /* staged, before it is read */
@@ -235,8 +238,8 @@ static void scale(const job *j)
     const tg_problem *p = j->p;
     for (int64_t item = 0; item < p->batch; item++)
         for (int64_t i = 0; i < p->m; i++) {
-            char *at = (char *)p->c.data +
-                       (item * p->c.batch_stride + i * p->c.row_stride) * j->bytes;
+            char *at =
+                (char *)p->c.data + (item * p->c.batch_stride + i * p->c.row_stride) * j->bytes;
             for (int64_t x = 0; x < p->n; x++, at += p->c.col_stride * j->bytes) {
                 if (p->c.type == TG_F32)
                     *(float *)at = p->beta == 0 ? 0 : (float)p->beta * *(float *)at;
@@ -252,16 +255,23 @@ static const double shared_flops = 2e6;
 static job job_of(const tg_context *ctx, const tg_problem *p, const tg_plan *plan)
 {
     const tg_isa *isa = ((const tg_cpu *)ctx->device)->isa;
-    job j = {.p = p, .plan = plan, .tile = plan->tile, .bytes = (int64_t)tg_type_size(p->c.type), .strips = 1};
+    job j = {.p = p,
+             .plan = plan,
+             .tile = plan->tile,
+             .bytes = (int64_t)tg_type_size(p->c.type),
+             .strips = 1};
     const tg_tile *t = &j.tile;
     if (t->stages == 0)
         j.tile.block.k = (int)tg_clamp(p->k, 1, INT32_MAX);
-    j.kernel = plan->row >= 0 ? isa->kernels[p->c.type - 1][plan->row]
-                              : tg_cpu_kernel(isa, *t, p->c.type);
+    j.kernel =
+        plan->row >= 0 ? isa->kernels[p->c.type - 1][plan->row] : tg_cpu_kernel(isa, *t, p->c.type);
     j.copy = isa->copy[p->c.type - 1];
-    j.a_bytes = tg_round_up((int64_t)tg_round_up(t->block.m, t->thread.m) * t->block.k * j.bytes, 64);
-    j.b_bytes = tg_round_up((int64_t)tg_round_up(t->block.n, t->thread.n) * t->block.k * j.bytes, 64);
-    const int64_t blocks_m = tg_ceil_div(p->m, t->block.m), blocks_n = tg_ceil_div(p->n, t->block.n);
+    j.a_bytes =
+        tg_round_up((int64_t)tg_round_up(t->block.m, t->thread.m) * t->block.k * j.bytes, 64);
+    j.b_bytes =
+        tg_round_up((int64_t)tg_round_up(t->block.n, t->thread.n) * t->block.k * j.bytes, 64);
+    const int64_t blocks_m = tg_ceil_div(p->m, t->block.m),
+                  blocks_n = tg_ceil_div(p->n, t->block.n);
     if (2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads)
         j.strips = tg_min(plan->threads, tg_max(blocks_m, blocks_n));
     j.strips_cut_m = blocks_m >= blocks_n;

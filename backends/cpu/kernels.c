@@ -25,6 +25,7 @@ enum { VEC_BYTES = 16, REGISTERS = 16 };
 /* How many steps of k ahead B is fetched: it comes from L2, and streams past A in L1. */
 enum { FETCH_STEPS = 12 };
 
+#define EACH(i, count) UNROLL for (int i = 0; i < (count); i++)
 #define JOIN_(x, y) x##y
 #define JOIN(x, y) JOIN_(x, y)
 
@@ -98,71 +99,75 @@ enum { FETCH_STEPS = 12 };
 #define BLOCK_M_(m, n, k) m
 #define WIDE(ctype, vec) ((vec) * sizeof(ctype) > VEC_BYTES)
 #define RAGGED(ctype, vec, block_m) ((block_m) == 0 && (vec) * sizeof(ctype) == VEC_BYTES)
-#define OUTER(ctype, vec, rows, vectors, form)                                                 \
+#define OUTER(ctype, vec, rows, vectors, form) \
     outer_##ctype##_##vec(acc, b_now, rows, vectors, form == TG_OUTER_T ? 1 : step->a_row, step)
-#define IF_ROWS(count, ctype, mr, nv, vec, form)                                               \
-    case count:                                                                                \
-        if ((count) > (mr))                                                                    \
-            return;                                                                            \
-        if (step->vectors == 1)                                                                \
-            OUTER(ctype, vec, count, 1, form);                                                 \
-        else if ((nv) >= 2 && step->vectors == 2)                                              \
-            OUTER(ctype, vec, count, 2, form);                                                 \
-        else if ((nv) >= 3)                                                                    \
-            OUTER(ctype, vec, count, 3, form);                                                 \
+#define IF_ROWS(count, ctype, mr, nv, vec, form)  \
+    case count:                                   \
+        if ((count) > (mr))                       \
+            return;                               \
+        if (step->vectors == 1)                   \
+            OUTER(ctype, vec, count, 1, form);    \
+        else if ((nv) >= 2 && step->vectors == 2) \
+            OUTER(ctype, vec, count, 2, form);    \
+        else if ((nv) >= 3)                       \
+            OUTER(ctype, vec, count, 3, form);    \
         return;
-#define FOR_ROWS(...)                                                                          \
-    IF_ROWS(1, __VA_ARGS__)                                                                    \
-    IF_ROWS(2, __VA_ARGS__)                                                                    \
-    IF_ROWS(3, __VA_ARGS__)                                                                    \
-    IF_ROWS(4, __VA_ARGS__)                                                                    \
-    IF_ROWS(5, __VA_ARGS__)                                                                    \
-    IF_ROWS(6, __VA_ARGS__)                                                                    \
-    IF_ROWS(7, __VA_ARGS__)                                                                    \
-    IF_ROWS(8, __VA_ARGS__)                                                                    \
-    IF_ROWS(9, __VA_ARGS__)                                                                    \
-    IF_ROWS(10, __VA_ARGS__)                                                                   \
-    IF_ROWS(11, __VA_ARGS__)                                                                   \
-    IF_ROWS(12, __VA_ARGS__)                                                                   \
-    IF_ROWS(13, __VA_ARGS__)                                                                   \
+#define FOR_ROWS(...)        \
+    IF_ROWS(1, __VA_ARGS__)  \
+    IF_ROWS(2, __VA_ARGS__)  \
+    IF_ROWS(3, __VA_ARGS__)  \
+    IF_ROWS(4, __VA_ARGS__)  \
+    IF_ROWS(5, __VA_ARGS__)  \
+    IF_ROWS(6, __VA_ARGS__)  \
+    IF_ROWS(7, __VA_ARGS__)  \
+    IF_ROWS(8, __VA_ARGS__)  \
+    IF_ROWS(9, __VA_ARGS__)  \
+    IF_ROWS(10, __VA_ARGS__) \
+    IF_ROWS(11, __VA_ARGS__) \
+    IF_ROWS(12, __VA_ARGS__) \
+    IF_ROWS(13, __VA_ARGS__) \
     IF_ROWS(14, __VA_ARGS__)
-#define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note)              \
-    KERNEL(float, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form)                       \
+#define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note) \
+    KERNEL(float, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form)          \
     KERNEL(double, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form)
-#define KERNEL(ctype, name, block_m, mr, nr, vec, form)                                        \
-    static void name##_##ctype(const tg_step *step)                                            \
-    {                                                                                          \
-        if (WIDE(ctype, vec))                                                                  \
-            return;                                                                            \
-        vector_##ctype##_##vec acc[(mr) * (nr) / (vec)], b_now[(nr) / (vec)];                  \
-        if (RAGGED(ctype, vec, block_m))                                                       \
-            switch (step->rows) {                                                              \
-                FOR_ROWS(ctype, mr, (nr) / (vec), vec, form)                                   \
-            }                                                                                  \
-        else if (form == TG_DOT)                                                               \
-            dot_##ctype##_##vec(acc, mr, (nr) / (vec), step);                                  \
-        else                                                                                   \
-            OUTER(ctype, vec, mr, (nr) / (vec), form);                                         \
+#define KERNEL(ctype, name, block_m, mr, nr, vec, form)                       \
+    static void name##_##ctype(const tg_step *step)                           \
+    {                                                                         \
+        if (WIDE(ctype, vec))                                                 \
+            return;                                                           \
+        vector_##ctype##_##vec acc[(mr) * (nr) / (vec)], b_now[(nr) / (vec)]; \
+        if (RAGGED(ctype, vec, block_m))                                      \
+            switch (step->rows) {                                             \
+                FOR_ROWS(ctype, mr, (nr) / (vec), vec, form)                  \
+            }                                                                 \
+        else if (form == TG_DOT)                                              \
+            dot_##ctype##_##vec(acc, mr, (nr) / (vec), step);                 \
+        else                                                                  \
+            OUTER(ctype, vec, mr, (nr) / (vec), form);                        \
     }
 #include "tiles.def"
 
 /* The most multiply-adds that registers alone allow: 12 chains hide any latency of today. */
-#define SPIN(ctype, width)                                                                      \
-    static double spin_##ctype(int64_t rounds, double *sink)                                    \
-    {                                                                                           \
-        enum { CHAINS = 12, LANES = VEC_BYTES / sizeof(ctype) };                                \
-        typedef ctype wide __attribute__((vector_size(VEC_BYTES)));                             \
-        wide chain[CHAINS], factor = (wide){0} + (ctype)(1 + *sink);                            \
-        UNROLL for (int i = 0; i < CHAINS; i++) chain[i] = factor * (ctype)i;                   \
-        for (int64_t round = 0; round < rounds; round++)                                        \
-            UNROLL for (int i = 0; i < CHAINS; i++) chain[i] = chain[i] * factor + factor;      \
-        UNROLL for (int i = 0; i < CHAINS; i++) *sink += (double)chain[i][0] * 1e-300;          \
-        return 2.0 * CHAINS * LANES * (double)rounds;                                           \
+#define SPIN(ctype, width)                                           \
+    static double spin_##ctype(int64_t rounds, double *sink)         \
+    {                                                                \
+        enum { CHAINS = 12, LANES = VEC_BYTES / sizeof(ctype) };     \
+        typedef ctype wide __attribute__((vector_size(VEC_BYTES)));  \
+        wide chain[CHAINS], factor = (wide){0} + (ctype)(1 + *sink); \
+        EACH (i, CHAINS)                                             \
+            chain[i] = factor * (ctype)i;                            \
+        for (int64_t round = 0; round < rounds; round++)             \
+            EACH (i, CHAINS)                                         \
+                chain[i] = chain[i] * factor + factor;               \
+        EACH (i, CHAINS)                                             \
+            *sink += (double)chain[i][0] * 1e-300;                   \
+        return 2.0 * CHAINS * LANES * (double)rounds;                \
     }
 SPIN(float, 4)
 SPIN(double, 8)
 
-_Static_assert(TG_F32 == 1 && (int)TG_F64 == TG_CPU_TYPES, "the tables below are indexed by type - 1");
+_Static_assert(TG_F32 == 1 && (int)TG_F64 == TG_CPU_TYPES,
+               "the tables below are indexed by type - 1");
 
 const tg_isa JOIN(tg_isa_, TG_ISA) = {
 #define TEXT_(x) #x

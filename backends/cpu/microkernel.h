@@ -17,7 +17,8 @@ typedef TG_T VECTOR;
 typedef TG_T LOOSE;
 #else
 typedef TG_T VECTOR __attribute__((vector_size(TG_V * sizeof(TG_T))));
-typedef TG_T LOOSE __attribute__((vector_size(TG_V * sizeof(TG_T)), aligned(sizeof(TG_T)), may_alias));
+typedef TG_T LOOSE
+    __attribute__((vector_size(TG_V * sizeof(TG_T)), aligned(sizeof(TG_T)), may_alias));
 #endif
 
 /* c := alpha * acc + beta * c */
@@ -27,38 +28,37 @@ static inline __attribute__((always_inline)) void NAME(update)(const VECTOR *acc
     const TG_T alpha = (TG_T)s->alpha, beta = (TG_T)s->beta;
     TG_T *c = s->c;
     if (beta == 0) {
-        UNROLL for (int i = 0; i < mr; i++)
-            UNROLL for (int j = 0; j < nv; j++)
+        EACH (i, mr)
+            EACH (j, nv)
                 *(LOOSE *)(c + i * s->c_row + j * TG_V) = alpha * acc[i * nv + j];
         return;
     }
-    UNROLL for (int i = 0; i < mr; i++)
-        UNROLL for (int j = 0; j < nv; j++) {
+    EACH (i, mr)
+        EACH (j, nv) {
             LOOSE *at = (LOOSE *)(c + i * s->c_row + j * TG_V);
             *at = alpha * acc[i * nv + j] + beta * *at;
         }
 }
 
 /* a_row is passed apart from the step, because it is the constant 1 for TG_OUTER_T. */
-static inline __attribute__((always_inline)) void NAME(outer)(VECTOR *acc, VECTOR *b_now, int mr,
-                                                              int nv, int64_t a_row,
-                                                              const tg_step *s)
+static inline __attribute__((always_inline)) void
+NAME(outer)(VECTOR *acc, VECTOR *b_now, int mr, int nv, int64_t a_row, const tg_step *s)
 {
     const TG_T *a = s->a, *b = s->b;
     const int64_t a_col = s->a_col, b_row = s->b_row;
-    UNROLL for (int i = 0; i < mr; i++)
-        for (int j = 0; j < nv * TG_V * (int)sizeof(TG_T); j += 64)
-            __builtin_prefetch((char *)((TG_T *)s->c + i * s->c_row) + j, 1);
-    UNROLL for (int i = 0; i < mr * nv; i++)
+    EACH (i, mr)
+        for (int byte = 0; byte < nv * TG_V * (int)sizeof(TG_T); byte += 64)
+            __builtin_prefetch((char *)((TG_T *)s->c + i * s->c_row) + byte, 1);
+    EACH (i, mr * nv)
         acc[i] = (VECTOR){0};
 #pragma GCC unroll 4
     for (int64_t p = 0; p < s->k; p++) {
-        UNROLL for (int j = 0; j < nv; j++)
+        EACH (j, nv)
             b_now[j] = *(const LOOSE *)(b + j * TG_V);
-        UNROLL for (int i = 0; i < mr; i++)
-            UNROLL for (int j = 0; j < nv; j++)
+        EACH (i, mr)
+            EACH (j, nv)
                 acc[i * nv + j] += a[i * a_row] * b_now[j];
-        UNROLL for (int j = 0; j < nv; j++)
+        EACH (j, nv)
             __builtin_prefetch(b + FETCH_STEPS * b_row + j * TG_V);
         a += a_col;
         b += b_row;
@@ -69,8 +69,8 @@ static inline __attribute__((always_inline)) void NAME(outer)(VECTOR *acc, VECTO
 static inline __attribute__((always_inline)) void NAME(dot)(VECTOR *acc, int mr, int nv,
                                                             const tg_step *s)
 {
-    UNROLL for (int i = 0; i < mr; i++)
-        UNROLL for (int j = 0; j < nv; j++) {
+    EACH (i, mr)
+        EACH (j, nv) {
             const TG_T *a = (const TG_T *)s->a + i * s->a_row, *b = (const TG_T *)s->b + j * TG_V;
             VECTOR sum = {0};
             for (int64_t p = 0; p < s->k; p++, a += s->a_col, b += s->b_row)

@@ -16,9 +16,8 @@ typedef TG_T NAME(four) __attribute__((vector_size(4 * sizeof(TG_T))));
 typedef TG_T NAME(four_loose)
     __attribute__((vector_size(4 * sizeof(TG_T)), aligned(sizeof(TG_T)), may_alias));
 
-static inline __attribute__((always_inline)) void NAME(transpose_4x4)(TG_T *to, int64_t to_row,
-                                                                      const TG_T *from,
-                                                                      int64_t from_row)
+static inline __attribute__((always_inline)) void
+NAME(transpose_4x4)(TG_T *to, int64_t to_row, const TG_T *from, int64_t from_row)
 {
     const NAME(four) r0 = *(const NAME(four_loose) *)from;
     const NAME(four) r1 = *(const NAME(four_loose) *)(from + from_row);
@@ -44,21 +43,22 @@ static void NAME(transpose)(TG_T *to, int64_t to_row, const TG_T *from, int64_t 
                 __builtin_prefetch((const char *)(from + o + i * from_row) + FETCH_BYTES);
         for (int64_t i = 0; i < inner; i += 4) {
             const int64_t at_i = i + 4 <= inner ? i : inner - 4;
-            NAME(transpose_4x4)(to + at_o * to_row + at_i, to_row, from + at_o + at_i * from_row,
-                                from_row);
+            NAME(transpose_4x4)
+            (to + at_o * to_row + at_i, to_row, from + at_o + at_i * from_row, from_row);
         }
     }
 }
 
 /* Copies rows of `runs` pieces of 64 bytes; small constants become straight vector moves. */
 static inline __attribute__((always_inline)) void NAME(copy_runs)(TG_T *to, int64_t to_row,
-                                                                  const TG_T *from, int64_t from_row,
-                                                                  int64_t rows, int runs)
+                                                                  const TG_T *from,
+                                                                  int64_t from_row, int64_t rows,
+                                                                  int runs)
 {
     for (int64_t row = 0; row < rows; row++) {
         const char *source = (const char *)(from + row * from_row);
         const char *ahead = (const char *)(from + tg_min(row + FETCH_ROWS, rows - 1) * from_row);
-        UNROLL for (int run = 0; run < runs; run++) {
+        EACH (run, runs) {
             __builtin_prefetch(ahead + 64 * run);
             memcpy((char *)(to + row * to_row) + 64 * run, source + 64 * run, 64);
         }
@@ -67,8 +67,9 @@ static inline __attribute__((always_inline)) void NAME(copy_runs)(TG_T *to, int6
 
 /* Rows of any length, four elements at a time; the last four overlap those before them. */
 static inline __attribute__((always_inline)) void NAME(copy_rows)(TG_T *to, int64_t to_row,
-                                                                  const TG_T *from, int64_t from_row,
-                                                                  int64_t rows, int64_t length)
+                                                                  const TG_T *from,
+                                                                  int64_t from_row, int64_t rows,
+                                                                  int64_t length)
 {
     for (int64_t row = 0; row < rows; row++, to += to_row, from += from_row) {
         for (int64_t i = 0; i + 4 <= length; i += 4)
