@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the tests: mutate.py [WORD ...]
+"""Plants bugs in a copy of the tree, one at a time, and requires that the suite turns red for each.
 
-Plants one bug at a time in a copy of the tree, builds that, runs the suites, and requires at least
-one to fail. Prints a table `mutation | caught by` and closes with "N passed, N failed". With words,
-only mutations whose names hold one of them. A text that is not found exactly once is a failure too:
-the code has moved, and its mutation must follow.
+    python3 tests/mutate.py [WORD ...]      all of them, or those whose names hold a word
+
+A planted bug is a replacement of text that must occur exactly once, so that one which no longer
+fits the code is a failure too. The last line is `N passed, N failed`.
 """
 import os
 import shutil
@@ -13,145 +13,118 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-KERNEL = "backends/cpu/microkernel.h"
-CPU = "backends/cpu/gemm.c"
-GEMM = "common/gemm.c"
-CHECK = "common/check.c"
-TILE = "common/tile.h"
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+LOOPS, KERNEL, PACK = "backends/cpu/gemm.c", "backends/cpu/microkernel.h", "backends/cpu/pack.h"
+CALL, CHECK, TILE, PICK = "common/gemm.c", "common/check.c", "common/tile.h", "common/pick.c"
 
-# What is run, in this order, until one is red.
-SUITES = [["test_tile"], ["test_choose"], ["test_gemm", "cpu", "--thin"],
-          ["test_bound", "cpu", "--thin"], ["test_api"], ["test_gemm", "cpu", "--thin", "--seed", "2"],
-          ["test_gemm"]]
-
-# Name, file, text, what it becomes. Mutations of one file stand together: that builds fastest.
+# name, file, what stands there, what is planted
 MUTATIONS = [
-    ("owner of a column uses the rows' unit", TILE,
-     "rep * tg_tile_unit(t, lanes).n", "rep * tg_tile_unit(t, lanes).m"),
-    ("owner's pieces ignore the lanes", TILE,
-     "element / piece * piece * lanes", "element / piece * piece"),
-    ("rule dropped: thread.n is a multiple of vec", TILE,
-     "TG_REFUSE_IF(t.thread.n % t.vec,", "TG_REFUSE_IF(t.thread.n < 0,"),
-    ("rule dropped: block.k is a multiple of slices", TILE,
-     "TG_REFUSE_IF(t.block.k % t.slices,", "TG_REFUSE_IF(t.block.k < 0,"),
-    ("C is read although beta == 0", KERNEL, "if (beta == 0) {", "if (s->k < 0) {"),
-    ("alpha is lost when beta == 0", KERNEL,
-     "= alpha * acc[i * nv + j];", "= acc[i * nv + j];"),
-    ("zeros of A are skipped", KERNEL,
-     "acc[i * nv + j] += a[i * a_row] * b_now[j];",
+    ("the last k is left out", KERNEL, "for (int64_t p = 0; p < s->k; p++) {",
+     "for (int64_t p = 0; p < s->k - (s->k > 16); p++) {"),
+    ("a dot product starts at k = 1", KERNEL, "for (int64_t p = 0; p < s->k; p++, a",
+     "a += s->a_col, b += s->b_row; for (int64_t p = 1; p < s->k; p++, a"),
+    ("C is read when beta is 0", KERNEL, "if (beta == 0) {", "if (beta != beta) {"),
+    ("alpha is lost", KERNEL, "= alpha * acc[i * nv + j];", "= acc[i * nv + j];"),
+    ("zeros of A are skipped", KERNEL, "acc[i * nv + j] += a[i * a_row] * b_now[j];",
      "if (a[i * a_row] != 0) acc[i * nv + j] += a[i * a_row] * b_now[j];"),
-    ("the last k of each block is dropped", CPU,
-     "(range){k, tg_min(p->k, k + tile->block.k)}",
-     "(range){k, tg_min(p->k, k + tile->block.k) - (k > 0)}"),
-    ("edge mask in m is one too far", CPU,
-     "tg_min(a->line, a->lines.end - a->lines.begin - m)",
-     "tg_min(a->line, a->lines.end - a->lines.begin - m + 1)"),
-    ("edge mask in n is one short", CPU,
-     "tg_min(b->line, b->lines.end - b->lines.begin - n)",
-     "tg_min(b->line, b->lines.end - b->lines.begin - n - (n > 0))"),
-    ("B steps by the batch stride of A", CPU,
-     "item * p->b.batch_stride", "item * p->a.batch_stride"),
-    ("beta is applied in every block of k", CPU, "c, k ? 1 : p->beta)", "c, p->beta)"),
-    ("beta is applied in every slice of k", CPU, "ks, k0 ? 1 : beta)", "ks, beta)"),
-    ("panels are packed too close together", CPU,
-     "panel * s->line * s->k * j->bytes", "panel * s->line * (s->k - 1) * j->bytes"),
-    ("k == 0 returns without scaling C", CPU, "        scale(&j);\n", ""),
-    ("the barrier after staging is dropped", CPU,
-     "wait_for(t); /* staged, before it is read */", "(void)t;"),
-    ("the barrier after reading is dropped", CPU,
-     "wait_for(t); /* read, before it is staged anew */", "(void)t;"),
-    ("threads are used in a forked child", "backends/cpu/backend.c",
-     "!atomic_load_explicit(&is_forked_child, memory_order_relaxed)", "1"),
-    ("rows and columns are exchanged by the layout", GEMM,
-     "(layout == TG_ROW_MAJOR) != is_transposed", "(layout == TG_ROW_MAJOR) == is_transposed"),
-    ("TG_CONJ_TRANS is taken for TG_NO_TRANS", GEMM,
-     "trans != TG_NO_TRANS;", "trans == TG_TRANS;"),
-    ("lda is not checked", GEMM, "if (ld < length)", "if (ld < 0)"),
-    ("A and B are read although alpha == 0", GEMM, "if (p->alpha == 0)", "if (p->m < 0)"),
-    ("a caller's small workspace is used all the same", GEMM,
-     "if (bytes <= ctx->workspace_bytes)",
-     "if (bytes <= ctx->workspace_bytes || ctx->workspace_is_callers)"),
-    ("C column-major: B's strides are not exchanged", GEMM,
-     "p->a.row_stride = q.b.col_stride, p->a.col_stride = q.b.row_stride;",
-     "p->a.row_stride = q.b.row_stride, p->a.col_stride = q.b.col_stride;"),
-    ("overlap is not checked", CHECK,
-     "if (views_overlap(&c, &v, (int64_t)bytes))", "if (bytes == 0 && views_overlap(&c, &v, 0))"),
-    ("coinciding elements of C are not checked", CHECK,
-     "if (elements_coincide(c_stride, c_count))",
-     "if (bytes == 0 && elements_coincide(c_stride, c_count))"),
-    ("spans may overflow", CHECK, "if (check_span(ctx, name, stride, count, bytes))", "if (!name)"),
+    ("beta is applied for each block of k", LOOPS, "multiply_block(j, t, &a, &b, c, k ? 1 : p->beta)",
+     "multiply_block(j, t, &a, &b, c, p->beta)"),
+    ("beta is applied for each slice of k", LOOPS, "ks, k0 ? 1 : beta);", "ks, beta);"),
+    ("the ragged edge of m is one row short", LOOPS,
+     "m_left = tg_min(a->line, a->lines.end - a->lines.begin - m);",
+     "m_left = tg_min(a->line, tg_max(1, a->lines.end - a->lines.begin - m - (m > 0)));"),
+    ("the ragged edge of n is taken for whole", LOOPS,
+     "(n_left == b->line || n_left % b->grain == 0)", "(n_left > 0)"),
+    ("the batch strides of A and B are swapped", LOOPS, "item * p->a.batch_stride",
+     "item * p->b.batch_stride"),
+    ("packing writes one element too far apart", LOOPS, "k_to = s->k_inner ? 1 : s->line;",
+     "k_to = s->k_inner ? 1 : s->line - 1;"),
+    ("a square is not transposed at the edge", PACK, "i + 4 <= inner ? i : inner - 4;", "i;"),
+    ("threads do not wait for the staged panels", LOOPS,
+     "wait_for(t); /* staged, before it is read */", ""),
+    ("the last warps are left out", LOOPS, "warp < (t->me + 1) * warps / t->size",
+     "warp < (t->me + 1) * (warps / t->size)"),
+    ("k = 0 leaves C alone", LOOPS, "scale(&j);", ""),
+    ("lda and ldb are swapped", CALL, "layout, transa, p->m, p->k, lda,", "layout, transa, p->m, p->k, ldb,"),
+    ("C column-major keeps the strides of A", CALL, "p->b.row_stride = q.a.col_stride,",
+     "p->b.row_stride = q.a.row_stride,"),
+    ("a leading dimension too short is taken", CALL, "if (ld < length)", "if (ld < length - 1)"),
+    ("alpha is not rounded to float", CALL, "p->alpha = rounded_to_float(p->alpha);", ""),
+    ("the plan of another shape is used", CALL, "p->m == q->m && p->n == q->n", "p->n == q->n"),
+    ("a small workspace is overrun", CALL, "if (ctx->workspace_is_callers)",
+     "if (ctx->workspace_is_callers && bytes > 1u << 30)"),
+    ("overlap is not looked for", CHECK, "if (views_overlap(&c, &v, (int64_t)bytes))", "if (0)"),
+    ("elements of C may coincide", CHECK, "if (elements_coincide(c_stride, c_count))", "if (0)"),
+    ("a matrix may span any number of bytes", CHECK, "span > PTRDIFF_MAX / (int64_t)bytes", "0"),
+    ("pieces of a thread tile lie side by side", TILE,
+     "element / piece * piece * lanes + lane * piece", "element / piece * piece + lane * piece"),
+    ("a rule of legality is dropped", TILE, "TG_REFUSE_IF(t.block.n % t.warp.n,",
+     "TG_REFUSE_IF(t.block.n < t.warp.n,"),
+    ("threads are asked for by any problem", PICK, "flops_per_thread = 1e6;",
+     "flops_per_thread = 1;"),
+    ("a forked child starts threads", "backends/cpu/backend.c",
+     "atomic_store(&is_forked_child, 1);", ";"),
 ]
+SUITES = [("test_tile",), ("test_choose",), ("test_gemm", "--thin"), ("test_bound", "--thin"),
+          ("test_api",)]
 
 
-def run(command, folder, log, limit):
-    try:
-        return subprocess.run(command, cwd=folder, stdout=log, stderr=log, timeout=limit).returncode
-    except subprocess.TimeoutExpired:
-        return -1
+def build(folder):
+    targets = ["tests/" + suite[0] for suite in SUITES]
+    return subprocess.run(["ninja", "-C", folder, "--quiet"] + targets,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def suite_that_fails(build):
-    """The name of the first suite that is red, or None. A crash and a hang are red too."""
-    with open(os.devnull, "w") as nowhere:
-        for suite in SUITES:
-            command = [os.path.join(build, "tests", suite[0])] + suite[1:]
-            if run(command, build, nowhere, 300) != 0:
-                return " ".join(suite)
+def caught_by(folder):
+    """The first suite that is red, or None."""
+    for suite, *args in SUITES:
+        try:
+            done = subprocess.run([os.path.join(folder, "tests", suite)] + args, timeout=120,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        except subprocess.TimeoutExpired:
+            return suite + " (hangs)"
+        if done.returncode != 0:
+            return suite
     return None
 
 
-def build_tree(build):
-    with open(os.path.join(build, "log"), "w") as log:
-        targets = sorted({"tests/" + suite[0] for suite in SUITES})
-        return run(["ninja"] + targets, build, log, 900) == 0
-
-
-def plant(tree, mutation):
-    """Writes the mutated file; False if its text is not there exactly once."""
-    _, name, text, replacement = mutation
-    with open(os.path.join(ROOT, name)) as file:
-        source = file.read()
-    with open(os.path.join(tree, name), "w") as file:
-        file.write(source.replace(text, replacement))
-    return source.count(text) == 1
-
-
-def outcome(tree, build, mutation):
-    """What the table says, and whether that is right."""
-    if not plant(tree, mutation):
-        return "TEXT NOT FOUND ONCE in " + mutation[1], False
-    if not build_tree(build):
-        return "DOES NOT BUILD", False
-    caught_by = suite_that_fails(build)
-    return caught_by or "NOT CAUGHT", caught_by is not None
+def plant(tree, folder, mutation):
+    """What caught the bug; None if nothing did or it could not be planted."""
+    _, name, old, new = mutation
+    path = os.path.join(tree, name)
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    if text.count(old) != 1:
+        print(f"  its text stands {text.count(old)} times in {name}: {old}")
+        return None
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text.replace(old, new))
+    built = build(folder)
+    caught = caught_by(folder) if built.returncode == 0 else None
+    if built.returncode != 0:
+        print(built.stdout[-2000:])
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return caught
 
 
 def main():
-    words = sys.argv[1:]
-    wanted = [m for m in MUTATIONS if not words or any(word in m[0] for word in words)]
-    passed = failed = 0
-    with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
-        tree, build = os.path.join(folder, "tree"), os.path.join(folder, "build")
-        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", "build*", "__pycache__"))
-        with open(os.path.join(folder, "log"), "w") as log:
-            ready = run(["meson", "setup", build, tree, "-Dbuildtype=debugoptimized"], folder, log, 300) == 0
-        if not ready or not build_tree(build):
-            sys.exit("the tree does not build")
-        already = suite_that_fails(build)
-        if already:
-            print(f"{already} is red without any mutation")
-            failed += 1
-        print(f"{'mutation':50} | caught by")
-        for mutation in wanted if not already else []:
-            said, is_right = outcome(tree, build, mutation)
-            print(f"{mutation[0]:50} | {said}", flush=True)
-            shutil.copy(os.path.join(ROOT, mutation[1]), os.path.join(tree, mutation[1]))
-            passed += is_right
-            failed += not is_right
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(failed != 0)
+    wanted = [m for m in MUTATIONS if not sys.argv[1:] or any(w in m[0] for w in sys.argv[1:])]
+    passed = 0
+    with tempfile.TemporaryDirectory() as temp:
+        tree, folder = os.path.join(temp, "tree"), os.path.join(temp, "build")
+        shutil.copytree(TOP, tree, ignore=shutil.ignore_patterns(".git", ".venv", "build*"))
+        subprocess.run(["meson", "setup", folder, tree], check=True, stdout=subprocess.DEVNULL)
+        untouched = build(folder)
+        if untouched.returncode != 0 or caught_by(folder):
+            sys.exit("the suite is red before anything is planted\n" + untouched.stdout)
+        for mutation in wanted:
+            caught = plant(tree, folder, mutation)
+            passed += caught is not None
+            print(f"{mutation[0]:45} {caught or 'NOT CAUGHT'}", flush=True)
+    print(f"{passed} passed, {len(wanted) - passed} failed")
+    return passed < len(wanted)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -56,12 +56,23 @@ void check_refused(tg_context *ctx, tg_status given, tg_status expected, const c
               (int)given, sentence);
 }
 
+/* There where a sanitizer is linked in: then stderr is left to its reports. */
+extern void __sanitizer_set_report_fd(void *fd) __attribute__((weak));
+
+/* Asked by sanitizers: an allocation that is too large shall fail as it does without them. */
+const char *__asan_default_options(void);
+const char *__tsan_default_options(void);
+const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+const char *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
+
 /* Sends stdout and stderr to a file without a name. */
 static int redirect(void)
 {
     char name[] = "/tmp/test_api_XXXXXX";
     int file = mkstemp(name);
-    if (file < 0 || unlink(name) || dup2(file, STDOUT_FILENO) < 0 || dup2(file, STDERR_FILENO) < 0)
+    if (file < 0 || unlink(name) || dup2(file, STDOUT_FILENO) < 0)
+        return -1;
+    if (!__sanitizer_set_report_fd && dup2(file, STDERR_FILENO) < 0)
         return -1;
     return file;
 }
@@ -73,7 +84,6 @@ static int is_wanted(const char *part, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    int saved_stderr = dup(STDERR_FILENO);
     int file = redirect();
     tg_context *ctx;
     if (is_wanted("fork", argc, argv))
@@ -98,6 +108,5 @@ int main(int argc, char **argv)
     struct stat written;
     CHECK(fflush(NULL) == 0 && fstat(file, &written) == 0);
     CHECK_SAY(written.st_size == 0, "the library printed %lld bytes", (long long)written.st_size);
-    dup2(saved_stderr, STDERR_FILENO); /* for what sanitizers say at the end */
     return test_close();
 }

@@ -87,9 +87,9 @@ static const asked shapes[] = {
     {37, 4001, 129, 3},
     {5, 3, 2, 10000},
     {1 << 20, 1 << 20, 1 << 20, 1},
-    {INT64_MAX / 4, 1, 1, 1},
-    {1, 1, INT64_MAX / 4, 1},
-    {3, 3, 3, INT64_MAX / 64},
+    {INT64_MAX / 64, 1, 1, 1},
+    {1, 1, INT64_MAX / 64, 1},
+    {3, 3, 3, INT64_MAX / 1024},
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 

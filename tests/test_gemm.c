@@ -239,7 +239,7 @@ static void run_random(tg_context *ctx, const char *backend, const effort *e)
     for (int i = 0; i < e->random; i++) {
         uint64_t h = test_hash(e->seed + 77 + (uint64_t)i);
         gemm_case c = case_default(backend);
-        tg_tile t = small_block((int)(h % (uint64_t)tg_tile_count()), (int)(h >> 20) % 12, lanes);
+        tg_tile t = small_block((int)(h % (uint64_t)tg_tile_count()), (int)((h >> 20) % 12), lanes);
         const char *name = tg_tile_name((int)(h % (uint64_t)tg_tile_count()));
         c.type = h >> 40 & 1 ? TG_F32 : TG_F64;
         if (h >> 41 & 1)
