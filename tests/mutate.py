@@ -41,7 +41,7 @@ MUTATIONS = [
      "k_to = s->k_inner ? 1 : s->line - 1;"),
     ("a square is not transposed at the edge", PACK, "i + 4 <= inner ? i : inner - 4;", "i;"),
     ("threads do not wait for the staged panels", LOOPS,
-     "wait_for(t); /* staged, before it is read */", ""),
+     "wait_for(t); /* A and B are staged, before they are read */", ""),
     ("the last warps are left out", LOOPS, "warp < (t->me + 1) * warps / t->size",
      "warp < (t->me + 1) * (warps / t->size)"),
     ("k = 0 leaves C alone", LOOPS, "scale(&j);", ""),

@@ -38,6 +38,7 @@ typedef struct job {
     int64_t bytes;            /* of an element */
     int64_t a_bytes, b_bytes; /* of staging for one team */
     int64_t strips, cells;    /* cells = batch x strips */
+    int64_t grain;            /* what the edges of strips are multiples of */
     int strips_cut_m;         /* strips are rows of C, else columns */
 } job;
 
@@ -214,20 +215,28 @@ static void multiply_cell(const job *j, const team *t, int64_t item, range rows,
                 .k = tile->block.k,
                 .panels = t->b,
                 .in_place = j->plan->b_in_place && (p->b.col_stride == 1 || tile->thread.n == 1)};
+    const int stages_a = !a.in_place || a.grain > 1;
     char *c = (char *)p->c.data + item * p->c.batch_stride * j->bytes;
     for (int64_t n = cols.begin; n < cols.end; n += tile->block.n) { /* loop 5: blocks of n */
         b.lines = (range){n, tg_min(cols.end, n + tile->block.n)};
         for (int64_t k = 0; k < p->k; k += tile->block.k) { /* loop 4: blocks of k */
             a.ks = b.ks = (range){k, tg_min(p->k, k + tile->block.k)};
             stage(j, t, &b);
-            for (int64_t m = rows.begin; m < rows.end;
-                 m += tile->block.m) { /* loop 3: blocks of m */
+            if (!stages_a)
+                wait_for(t);
+            /* loop 3: blocks of m */
+            for (int64_t m = rows.begin; m < rows.end; m += tile->block.m) {
                 a.lines = (range){m, tg_min(rows.end, m + tile->block.m)};
-                stage(j, t, &a);
-                wait_for(t); /* staged, before it is read */
+                if (stages_a) {
+                    stage(j, t, &a);
+                    wait_for(t); /* A and B are staged, before they are read */
+                }
                 multiply_block(j, t, &a, &b, c, k ? 1 : p->beta);
-                wait_for(t); /* read, before it is staged anew */
+                if (stages_a)
+                    wait_for(t); /* read, before it is staged anew */
             }
+            if (!stages_a)
+                wait_for(t);
         }
     }
 }
@@ -270,11 +279,15 @@ static job job_of(const tg_context *ctx, const tg_problem *p, const tg_plan *pla
         tg_round_up((int64_t)tg_round_up(t->block.m, t->thread.m) * t->block.k * j.bytes, 64);
     j.b_bytes =
         tg_round_up((int64_t)tg_round_up(t->block.n, t->thread.n) * t->block.k * j.bytes, 64);
-    const int64_t blocks_m = tg_ceil_div(p->m, t->block.m),
-                  blocks_n = tg_ceil_div(p->n, t->block.n);
-    if (2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads)
-        j.strips = tg_min(plan->threads, tg_max(blocks_m, blocks_n));
-    j.strips_cut_m = blocks_m >= blocks_n;
+    /* With nothing to stage together, or too little, each thread takes a strip of its own. */
+    const int in_place = plan->a_in_place && plan->b_in_place && j.kernel.is_ragged;
+    const int64_t grain_m = in_place ? t->warp.m : t->block.m;
+    const int64_t grain_n = in_place ? t->warp.n : t->block.n;
+    const int64_t pieces_m = tg_ceil_div(p->m, grain_m), pieces_n = tg_ceil_div(p->n, grain_n);
+    if (in_place || 2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads)
+        j.strips = tg_min(plan->threads, tg_max(pieces_m, pieces_n));
+    j.strips_cut_m = pieces_m >= pieces_n;
+    j.grain = j.strips_cut_m ? grain_m : grain_n;
     j.cells = p->batch * j.strips;
     return j;
 }
@@ -304,12 +317,11 @@ static void run_cells(const job *j, const tg_plan *plan, char *workspace, int me
                     .b = workspace + (alone ? me : 0) * team_bytes + j->a_bytes,
                     .corner = corners + me * corner_bytes(j)};
     const int64_t along = j->strips_cut_m ? j->p->m : j->p->n;
-    const int64_t block = j->strips_cut_m ? j->tile.block.m : j->tile.block.n;
-    const int64_t blocks = tg_ceil_div(along, block);
+    const int64_t pieces = tg_ceil_div(along, j->grain);
     for (int64_t cell = alone ? me : 0; cell < j->cells; cell += alone ? threads : 1) {
         const int64_t strip = cell % j->strips;
-        const range cut = {strip * blocks / j->strips * block,
-                           tg_min(along, (strip + 1) * blocks / j->strips * block)};
+        const range cut = {strip * pieces / j->strips * j->grain,
+                           tg_min(along, (strip + 1) * pieces / j->strips * j->grain)};
         const range all_m = {0, j->p->m}, all_n = {0, j->p->n};
         multiply_cell(j, &t, cell / j->strips, j->strips_cut_m ? cut : all_m,
                       j->strips_cut_m ? all_n : cut);
