@@ -186,23 +186,25 @@ tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data)
                        p->n);
     if (!reads_inputs)
         return TG_OK;
-    const view c = view_of(p->c.data, c_stride, c_count, (int64_t)bytes);
+    const tg_input *input[2] = {&p->a, &p->b};
+    const int64_t count[2][3] = {{p->m, p->k, p->batch}, {p->k, p->n, p->batch}};
+    int64_t stride[2][3];
     for (int i = 0; i < 2; i++) {
-        const tg_input *x = i ? &p->b : &p->a;
-        const char *name = i ? "B" : "A";
-        const int64_t count[3] = {i ? p->k : p->m, i ? p->n : p->k, p->batch};
-        const int64_t stride[3] = {x->row_stride, x->col_stride, x->batch_stride};
-        if (check_span(ctx, name, stride, count, bytes))
+        stride[i][0] = input[i]->row_stride;
+        stride[i][1] = input[i]->col_stride;
+        stride[i][2] = input[i]->batch_stride;
+        if (check_span(ctx, i ? "B" : "A", stride[i], count[i], bytes))
             return ctx->status;
-        if (!with_data)
-            continue;
-        if (!x->data)
-            return tg_fail(ctx, TG_BAD_ARGUMENT, "%s is NULL and %s is %" PRId64 " x %" PRId64,
-                           i ? "b" : "a", name, count[0], count[1]);
-        const view v = view_of(x->data, stride, count, (int64_t)bytes);
+    }
+    const view c = view_of(p->c.data, c_stride, c_count, (int64_t)bytes);
+    for (int i = 0; i < 2 && with_data; i++) {
+        if (!input[i]->data)
+            return tg_fail(ctx, TG_BAD_ARGUMENT, "%c is NULL and %c is %" PRId64 " x %" PRId64,
+                           "ab"[i], "AB"[i], count[i][0], count[i][1]);
+        const view v = view_of(input[i]->data, stride[i], count[i], (int64_t)bytes);
         if (views_overlap(&c, &v, (int64_t)bytes))
-            return tg_fail(ctx, TG_BAD_ARGUMENT, "c = %p: C overlaps %s at %p", p->c.data, name,
-                           x->data);
+            return tg_fail(ctx, TG_BAD_ARGUMENT, "c = %p: C overlaps %c at %p", p->c.data, "AB"[i],
+                           input[i] -> data);
     }
     return TG_OK;
 }

@@ -54,10 +54,10 @@ static double cycles(const tg_problem *p, const tg_plan *plan, int bytes)
     double step = (accumulators + fmas_not_overlapped) / fmas_per_cycle;
     step = step > fma_latency ? step : fma_latency;
     step += cycles_per_load * (t.thread.m + vectors);
-    if (plan->b_in_place && p->b.row_stride * bytes % ((int64_t)t.vec * bytes))
+    if (plan->b_in_place && p->b.row_stride % t.vec)
         step += cycles_of_split_load * vectors;
-    if ((plan->a_in_place && p->a.row_stride * bytes % 2048 == 0) ||
-        (plan->b_in_place && p->b.row_stride * bytes % 2048 == 0))
+    if ((plan->a_in_place && p->a.row_stride % (2048 / bytes) == 0) ||
+        (plan->b_in_place && p->b.row_stride % (2048 / bytes) == 0))
         step += cycles_of_crowding;
     const double tiles =
         (double)tg_ceil_div(p->m, t.thread.m) * (double)tg_ceil_div(p->n, t.thread.n);

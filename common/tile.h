@@ -112,10 +112,10 @@ TG_FN int tg_tile_col(tg_tile t, tg_mn lanes, int warp, int rep, int lane, int j
 TG_FN tg_tile tg_tile_fill(tg_tile t, tg_limits l, int elem_bytes)
 {
     if (!tg_in(t.thread.m, 1) || !tg_in(t.thread.n, 1) || !tg_in(t.warp.m, 0) ||
-        !tg_in(t.warp.n, 0))
+        !tg_in(t.warp.n, 0) || !tg_in(t.inst.m, 1) || !tg_in(t.inst.n, 1))
         return t; /* tg_tile_check refuses it */
     tg_mn unit = tg_tile_unit(t, l.lanes);
-    int from_caches = l.l1 > 0 && unit.m > 0 && unit.n > 0;
+    int from_caches = l.l1 > 0;
     if (from_caches && t.block.k == 0)
         t.block.k = (int)tg_clamp(tg_round_down(2 * l.l1 / 3 / (unit.m * elem_bytes), 8), 64, 512);
     if (from_caches && t.block.n == 0 && t.block.k > 0) {

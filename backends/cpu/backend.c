@@ -249,7 +249,7 @@ static tg_status cpu_peak(tg_context *ctx, tg_type type, double *flops)
     const int threads = tg_cpu_may_thread() ? ctx->threads ? ctx->threads : ctx->limits.units : 1;
     double total = 0;
 #ifdef _OPENMP
-#pragma omp parallel num_threads(threads) reduction(+ : total)
+#pragma omp parallel num_threads(threads)
 #endif
     {
         double sink = 0, best = 0;
@@ -259,6 +259,9 @@ static tg_status cpu_peak(tg_context *ctx, tg_type type, double *flops)
             if (rate > best && sink < 1)
                 best = rate;
         }
+#ifdef _OPENMP
+#pragma omp atomic
+#endif
         total += best;
     }
     (void)threads;
