@@ -231,3 +231,32 @@ tg_status tg_peak(tg_context *ctx, tg_type type, double *flops)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "type = %d is no element type", (int)type);
     return ctx->backend->peak(ctx, type, flops) ? ctx->status : tg_succeed(ctx);
 }
+
+tg_status tg_time_start(tg_context *ctx)
+{
+    NEED_OPEN(ctx);
+    return ctx->backend->time_start(ctx) ? ctx->status : tg_succeed(ctx);
+}
+
+tg_status tg_time_stop(tg_context *ctx, double *seconds)
+{
+    NEED_OPEN(ctx);
+    if (!seconds)
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "seconds is NULL");
+    return ctx->backend->time_stop(ctx, seconds) ? ctx->status : tg_succeed(ctx);
+}
+
+tg_status tg_tile_usage(tg_context *ctx, const tg_tile *tile, tg_type type, tg_usage *usage)
+{
+    NEED_OPEN(ctx);
+    if (!tile || !usage)
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "%s is NULL", tile ? "usage" : "tile");
+    const char *refusal = tg_tile_refusal(ctx, tile, type);
+    if (refusal)
+        return tg_fail(ctx, TG_BAD_TILE, "%s", refusal);
+    if (!ctx->backend->usage)
+        return tg_fail(ctx, TG_NOT_SUPPORTED, "the %s backend cannot ask its compiler",
+                       ctx->backend->name);
+    tg_tile resolved = tg_tile_resolve(ctx, tile, type);
+    return ctx->backend->usage(ctx, resolved, type, usage) ? ctx->status : tg_succeed(ctx);
+}

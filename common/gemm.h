@@ -56,6 +56,10 @@ struct tg_backend {
     tg_status (*sync)(tg_context *ctx);
     tg_status (*set_stream)(tg_context *ctx, void *stream);
     tg_status (*peak)(tg_context *ctx, tg_type type, double *flops);
+    tg_status (*time_start)(tg_context *ctx);
+    tg_status (*time_stop)(tg_context *ctx, double *seconds);
+    /* NULL: usage cannot be asked for. The tiling is legal and not missing. */
+    tg_status (*usage)(tg_context *ctx, tg_tile tile, tg_type type, tg_usage *usage);
 };
 
 /* The backend of that name: NULL if it is absent, and then the reason (as tg_backend_reason). */

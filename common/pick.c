@@ -170,6 +170,8 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
 {
     const int bytes = (int)tg_type_size(p->c.type);
     tg_tile stated;
+    plan->splits = 1;
+    plan->tail = TG_TAIL_WHOLE;
     if (forced) {
         stated = *forced;
         plan->row = row_of(stated);

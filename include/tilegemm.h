@@ -291,18 +291,42 @@ TG_API tg_tile tg_tile_resolve(const tg_context *ctx, const tg_tile *tile, tg_ty
  * rule and its two numbers. It lives until the next call on the context. */
 TG_API const char *tg_tile_refusal(tg_context *ctx, const tg_tile *tile, tg_type type);
 
+/* What the device's compiler and driver make of a tiling. */
+typedef struct tg_usage {
+    int threads;         /* of one block                                                    */
+    int registers;       /* of one thread                                                   */
+    int spilled_bytes;   /* of one thread's registers, that went to slow memory: 0 is healthy */
+    int fast_bytes;      /* of fast memory, of one block                                    */
+    int blocks_per_unit; /* that the driver runs at once on one multiprocessor              */
+} tg_usage;
+
+/* *usage := that, for the kernel that a problem with unit strides would run. TG_NOT_SUPPORTED on
+ * the CPU, where the compiler's choice of registers cannot be asked for. */
+TG_API tg_status tg_tile_usage(tg_context *ctx, const tg_tile *tile, tg_type type, tg_usage *usage);
+
+/* Tiles that all units work on at once are a wave. The tiles that are left for the last wave leave
+ * units idle, unless their k is shared out. */
+typedef enum tg_tail {
+    TG_TAIL_WHOLE, /* they run like the others                                             */
+    TG_TAIL_SPLIT, /* each is cut into as many ranges of k as idle units allow             */
+    TG_TAIL_STREAM /* their steps of k are dealt out evenly, whatever the tile (stream-k)  */
+} tg_tail;
+
 /* What the chooser decides for one problem. Start from TG_PLAN_INIT. */
 typedef struct tg_plan {
     size_t size;
     int row;                    /* of the table, or -1 for a forced tiling that is not in it */
     tg_tile tile;               /* resolved, and its block cut to the problem                */
     int threads;                /* CPU threads that will be asked for                        */
-    int a_in_place, b_in_place; /* read where they are, not staged             */
+    int a_in_place, b_in_place; /* read where they are, not staged                           */
+    int splits;                 /* ranges of k that run side by side, summed in order        */
+    tg_tail tail;
 } tg_plan;
 
-#define TG_PLAN_INIT                                                                          \
-    {                                                                                         \
-        sizeof(tg_plan), -1, {{0, 0, 0}, {0, 0}, {0, 0}, 0, 0, 0, TG_DOT, {0, 0, 0}}, 0, 0, 0 \
+#define TG_PLAN_INIT                                                                              \
+    {                                                                                             \
+        sizeof(tg_plan), -1, {{0, 0, 0}, {0, 0}, {0, 0}, 0, 0, 0, TG_DOT, {0, 0, 0}}, 0, 0, 0, 1, \
+            TG_TAIL_WHOLE                                                                         \
     }
 
 /* *plan := how tg_gemm would run this problem on this context. Nothing is computed and the data
@@ -327,6 +351,12 @@ TG_API tg_status tg_download(tg_context *ctx, void *host, const void *device, si
  * nothing but independent multiply-adds on registers, with the context's threads. Takes about a
  * millisecond. Measure it beside every timing: clocks drift, ratios hold. */
 TG_API tg_status tg_peak(tg_context *ctx, tg_type type, double *flops);
+
+/* A stopwatch on the context's stream: it starts when the work queued before tg_time_start is done,
+ * and *seconds := what passed until the work queued before tg_time_stop was done, which it waits
+ * for. GPUs measure with their own events (about half a microsecond fine). */
+TG_API tg_status tg_time_start(tg_context *ctx);
+TG_API tg_status tg_time_stop(tg_context *ctx, double *seconds);
 
 #ifdef __cplusplus
 }

@@ -125,6 +125,13 @@ int tg_cpu_may_thread(void)
 /* -------------------------------------------------------------------------------------- the
  * backend */
 
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 static tg_status cpu_reason(char *reason, size_t size)
 {
     (void)reason, (void)size;
@@ -142,6 +149,7 @@ static tg_status cpu_open(tg_context *ctx, int device)
     if (!cpu)
         return tg_fail(ctx, TG_OUT_OF_MEMORY, "%zu bytes could not be had", sizeof *cpu);
     cpu->isa = isa;
+    cpu->started = seconds();
     ctx->device = cpu;
     read_name(ctx->device_name, sizeof ctx->device_name, isa->name);
     ctx->limits = (tg_limits){.lanes = {1, 1},
@@ -236,11 +244,16 @@ static tg_status cpu_set_stream(tg_context *ctx, void *stream)
     return TG_OK;
 }
 
-static double seconds(void)
+static tg_status cpu_time_start(tg_context *ctx)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    ((tg_cpu *)ctx->device)->started = seconds();
+    return TG_OK;
+}
+
+static tg_status cpu_time_stop(tg_context *ctx, double *passed)
+{
+    *passed = seconds() - ((tg_cpu *)ctx->device)->started;
+    return TG_OK;
 }
 
 static tg_status cpu_peak(tg_context *ctx, tg_type type, double *flops)
@@ -282,4 +295,6 @@ const tg_backend tg_backend_cpu = {.name = "cpu",
                                    .download = cpu_download,
                                    .sync = cpu_sync,
                                    .set_stream = cpu_set_stream,
-                                   .peak = cpu_peak};
+                                   .peak = cpu_peak,
+                                   .time_start = cpu_time_start,
+                                   .time_stop = cpu_time_stop};

@@ -44,6 +44,7 @@ typedef struct tg_isa {
 /* A backend's own part of a context. */
 typedef struct tg_cpu {
     const tg_isa *isa;
+    double started; /* the stopwatch, in seconds */
 } tg_cpu;
 
 /* The kernel for a tiling: that of a row with its thread, vec and form, or a ragged one that is

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the host half of a GPU backend gives to a kernel, and what it knows of one. Plain C11, read
+ * by the C compiler and by the device's; it must not know CUDA from HIP. */
+#ifndef TG_CALL_H
+#define TG_CALL_H
+
+#include "tile.h"
+
+/* A checked problem: c[x] := alpha * a[x] * b[x] + beta * c[x]. Element (i, j) of item x of a lies
+ * at a[i * a_row + j * a_col + x * a_item]; m, n and batch are positive; with k == 0 nothing of a
+ * and b may be read, with beta == 0 nothing of c. */
+typedef struct tg_call {
+    int64_t m, n, k, batch;
+    const void *a, *b;
+    void *c;
+    int64_t a_row, a_col, a_item;
+    int64_t b_row, b_col, b_item;
+    int64_t c_row, c_col, c_item; /* c_col is 1 unless neither is */
+    double alpha, beta;
+    int splits;      /* ranges of k that blocks of their own take, summed in order; 1: none */
+    tg_tail tail;    /* what happens to the tiles that do not fill the device once more     */
+    int units;       /* multiprocessors                                                     */
+    void *workspace; /* as many bytes as the kernel asked for, aligned to 256               */
+} tg_call;
+
+/* One row of the table compiled for one type. Errors are the runtime's own codes; 0: no error. */
+typedef struct tg_kernel_entry {
+    int (*takes)(const tg_call *call);        /* can it run this call? NULL: any           */
+    size_t (*workspace)(const tg_call *call); /* bytes it needs for it; NULL: none          */
+    int (*launch)(const tg_call *call, void *stream);
+    int (*usage)(tg_usage *usage);
+} tg_kernel_entry;
+
+#endif
