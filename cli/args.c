@@ -37,12 +37,21 @@ static const option option_table[] = {
     {"--beta", "Y", REAL, AT(beta), "factor of the matrix of --c (default: 1)"},
     {"--verify", NULL, FLAG, AT(verify), "check the result against the rounding bound"},
     {"--quiet", NULL, FLAG, AT(quiet), "print errors only"},
-    {"--shapes", "FILE", TEXT, AT(shapes), "read shapes from a file, one a line, # comments"},
+    {"--shapes", "FILE", TEXT, AT(shapes),
+     "read problems from a file, one a line: SHAPE [NT] [*BATCH] [label], # comments"},
     {"--trans", "NN|NT|TN|TT", TEXT, AT(trans), "which of A and B are transposed (default: NN)"},
+    {"--batch", "N", NUMBER, AT(batch), "multiply N matrices of that shape in one call"},
     {"--peer", "NAME=LIB[:PREFIX]", LIST, AT(peers),
-     "time a CBLAS library too; PREFIX comes before cblas_sgemm (repeatable)"},
+     "time a library too (repeatable): CBLAS, where PREFIX comes before cblas_sgemm;\n"
+     "on a GPU its maker's, such as cublas=libcublas.so.13 or rocblas=librocblas.so"},
     {"--rounds", "R", NUMBER, AT(rounds), "samples of each contestant"},
     {"--json", NULL, FLAG, AT(json), "print one JSON object instead of the table"},
+    {"--roofline", "OUT.svg", TEXT, AT(roofline), "draw peak, bandwidth and each result"},
+    {"--plot", "OUT.svg", TEXT, AT(plot), "draw the ladder as bars"},
+    {"--counted", NULL, FLAG, AT(counted),
+     "count each rung's memory traffic too, with NVIDIA's ncu (cuda only)"},
+    {"--once", "RUNG", TEXT, AT(once),
+     "only multiply once with this rung, for a profiler to look at"},
     {"--report", NULL, FLAG, AT(report), "describe the machine too, to send it with a question"},
     {"--help", NULL, FLAG, AT(help), "print this"},
 };
@@ -152,6 +161,11 @@ int cli_parse(const cli_command *command, int argc, char **argv, cli_options *op
     cli_options none = {.type = TG_F32, .alpha = 1, .beta = NAN, .words = argv};
     *options = none;
     int has_ended = 0;
+    snprintf(options->command, CLI_LINE, "tilegemm %s", command->name);
+    for (int at = 0; at < argc; at++) {
+        size_t length = strlen(options->command);
+        snprintf(options->command + length, CLI_LINE - length, " %s", argv[at]);
+    }
     for (int at = 0; at < argc;) {
         if (!has_ended && strcmp(argv[at], "--") == 0) {
             has_ended = 1;
@@ -167,6 +181,15 @@ int cli_parse(const cli_command *command, int argc, char **argv, cli_options *op
     return CLI_OK;
 }
 
+static void print_help_lines(const char *left, const char *help)
+{
+    for (const char *line = help; line; left = "") {
+        const char *end = strchr(line, '\n');
+        printf("  %-26s %.*s\n", left, (int)strcspn(line, "\n"), line);
+        line = end ? end + 1 : NULL;
+    }
+}
+
 void cli_print_options(const cli_command *command)
 {
     for (size_t i = 0; i < sizeof(option_table) / sizeof(option_table[0]); i++) {
@@ -175,7 +198,7 @@ void cli_print_options(const cli_command *command)
         snprintf(left, sizeof left, "%s%s%s", one->name, one->value ? " " : "",
                  one->value ? one->value : "");
         if (takes(command, one->name))
-            printf("  %-26s %s\n", left, one->help);
+            print_help_lines(left, one->help);
     }
 }
 
@@ -211,8 +234,11 @@ int cli_parse_shape(const char *text, cli_shape *shape)
     }
     if (count == 1)
         shape->n = shape->k = shape->m;
+    shape->batch = 1;
     return count == 1 || count == 3;
 }
+
+int cli_is_trans(const char *text) { return strlen(text) == 2 && strspn(text, "NT") == 2; }
 
 int cli_words_shape(const cli_options *options, cli_shape *shape)
 {

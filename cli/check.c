@@ -25,8 +25,9 @@ typedef struct checker {
 
 static const tg_type types[TYPES] = {TG_F32, TG_F64};
 static const char *const trans_table[] = {"NN", "NT", "TN", "TT"};
-static const cli_shape shape_table[] = {{1, 1, 1},     {5, 7, 0},    {37, 41, 29}, {131, 70, 67},
-                                        {3, 200, 301}, {150, 1, 33}, {64, 96, 128}};
+static const cli_shape shape_table[] = {{1, 1, 1, 1},     {5, 7, 0, 1},     {37, 41, 29, 1},
+                                        {131, 70, 67, 1}, {3, 200, 301, 1}, {150, 1, 33, 1},
+                                        {64, 96, 128, 1}};
 static const struct {
     double alpha, beta;
 } factor_table[] = {{1, 0}, {-2, 1}, {0, 2}};

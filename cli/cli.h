@@ -2,9 +2,13 @@
  *
  * What the files of the `tilegemm` program share.
  *
- *   main.c      commands, help            args.c     options, numbers, shapes
- *   text.c      errors, colour, bars      work.c     a device, matrices on it, time, bandwidth
- *   verify.c    what C should be          race.c     contestants timed in turn, peers among them
+ *   main.c      commands, help            args.c       options, numbers, shapes
+ *   text.c      errors, colour, bars      shapes.c     lists of problems, files of them
+ *   work.c      a device, its matrices    measure.c    rates, bandwidth, traffic
+ *   verify.c    what C should be          race.c       contestants timed in turn
+ *   peer.c      other CPU libraries       peer_gpu.c   cuBLAS, rocBLAS
+ *   nvidia.c    clocks, what a unit has   occupancy.c  how many blocks a unit runs at once
+ *   svg.c       plots                     counted.c    memory traffic, from ncu
  *
  * A command returns the exit status. cli_fail and cli_misuse print the sentence and return it.
  */
@@ -19,21 +23,29 @@ enum { CLI_OK = 0, CLI_FAILED = 1, CLI_MISUSED = 2 };
 
 #define CLI_LIST 16
 #define CLI_NAME 64
+#define CLI_LINE 1024
 #define CLI_ROUNDS 1000
 
 typedef struct cli_shape {
-    int64_t m, n, k;
+    int64_t m, n, k, batch;
 } cli_shape;
 
+/* A problem of a race: a shape, which operands are transposed ("NT"), what it is from. */
+typedef struct cli_case {
+    cli_shape shape;
+    char trans[3], label[CLI_NAME];
+} cli_case;
+
 typedef struct cli_options {
-    const char *backend, *tile, *output, *c0, *shapes, *trans;
+    const char *backend, *tile, *output, *c0, *shapes, *trans, *plot, *roofline, *once;
     const char *peers[CLI_LIST];
     char **words;
     int word_count, peer_count;
     tg_type type;
-    int threads, rounds; /* 0: not given */
-    int trans_a, trans_b, verify, quiet, json, report, help;
-    double alpha, beta; /* beta: NaN if not given */
+    int threads, rounds, batch; /* 0: not given */
+    int trans_a, trans_b, verify, quiet, json, report, counted, help;
+    double alpha, beta;     /* beta: NaN if not given */
+    char command[CLI_LINE]; /* the line that was typed, cut to fit */
 } cli_options;
 
 typedef struct cli_command {
@@ -56,10 +68,24 @@ int cli_parse(const cli_command *command, int argc, char **argv, cli_options *op
 void cli_print_options(const cli_command *command);
 /* False unless all of the text is a number low <= *value <= high in plain digits. */
 int cli_parse_int(const char *text, int64_t low, int64_t high, int64_t *value);
-/* "512" is a cube, "128x256x512" is m x n x k. */
+/* "512" is a cube, "128x256x512" is m x n x k. The batch is 1. */
 int cli_parse_shape(const char *text, cli_shape *shape);
 /* The shape that the words of a command spell: none (the default stays), one, or m n k. */
 int cli_words_shape(const cli_options *options, cli_shape *shape);
+
+/* "NN", "NT", "TN" or "TT". */
+int cli_is_trans(const char *text);
+
+/* ----------------------------------------------------------------------------------- shapes.c */
+typedef struct cli_cases {
+    cli_case *items;
+    int count, room;
+} cli_cases;
+
+/* The problems that --shapes and the words name; without any, the usual ones. Free the items. */
+int cli_collect_cases(cli_cases *list, const cli_options *options);
+/* "1000x1000x64 NT *100": the problem in text[CLI_NAME], without what is usual; and the text. */
+const char *cli_case_text(const cli_case *one, char *text);
 
 /* ------------------------------------------------------------------------------------- text.c */
 void cli_name_command(const char *name);
@@ -72,6 +98,14 @@ const char *cli_mark_text(cli_mark mark);
 void cli_print_bar(double share, int width);
 /* "1.5 MiB" in text[CLI_NAME], and the text. */
 const char *cli_bytes_text(double bytes, char *text);
+/* The text as a JSON string, to stdout. */
+void cli_print_json_text(const char *text);
+/* Rates are told in GFLOP/s or TFLOP/s, whichever suits the peak. */
+typedef struct cli_rate {
+    const char *name;
+    double flops;
+} cli_rate;
+cli_rate cli_rate_for(double peak);
 
 /* ------------------------------------------------------------------------------------- work.c */
 typedef struct cli_machine {
@@ -91,12 +125,14 @@ void cli_close(cli_machine *machine);
 int cli_fail_call(const cli_machine *machine, const char *what);
 
 /* One problem and its matrices, in the host's memory and in the device's, which may be the same.
- * op(A) and op(B) are stored as trans says, C with a few columns more than n. */
+ * op(A) and op(B) are stored as trans says, C with a few columns more than n; the items of a batch
+ * follow one another. A device that is not the host may hold several copies of all three. */
 typedef struct cli_work {
-    tg_problem host, device;
+    tg_problem host, device; /* device: the first copy */
     char trans[3];
     size_t a_bytes, b_bytes, c_bytes;
     void *c0; /* what C was at first */
+    int64_t copies, turn;
 } cli_work;
 
 typedef enum cli_fill { CLI_RANDOM, CLI_INTEGERS } cli_fill;
@@ -104,8 +140,12 @@ typedef enum cli_fill { CLI_RANDOM, CLI_INTEGERS } cli_fill;
 /* CLI_INTEGERS are small enough for every sum to be exact, with |alpha| and |beta| up to 2. */
 int cli_work_make(cli_machine *machine, cli_work *work, cli_shape shape, tg_type type,
                   const char *trans, cli_fill fill, int c_padding);
-int cli_work_reset(cli_machine *machine, cli_work *work); /* C is c0 again */
+int cli_work_reset(cli_machine *machine, cli_work *work); /* C is c0 again, and it is its turn */
 int cli_work_fetch(cli_machine *machine, cli_work *work); /* C comes to the host */
+/* Makes as many copies on a device as its caches cannot hold, so that each call starts cold. */
+int cli_work_spread(cli_machine *machine, cli_work *work);
+/* The problem on the copy whose turn it is; the next one is next. */
+tg_problem cli_work_next(cli_work *work);
 void cli_work_free(cli_machine *machine, cli_work *work);
 
 /* Copies the matrices to the device, unless it works in the host's memory, and frees them there. */
@@ -115,14 +155,27 @@ void cli_unplace(cli_machine *machine, tg_problem *device);
 
 /* Bytes of a rows x cols matrix; 0 if there are more than memory can have. */
 size_t cli_matrix_bytes(int64_t rows, int64_t cols, tg_type type);
+void *cli_host_memory(size_t bytes);
 uint64_t cli_hash(uint64_t x);
+
+/* ---------------------------------------------------------------------------------- measure.c */
 double cli_now(void);
 double cli_gflops(cli_shape shape, double seconds);
+/* More than the caches hold. */
+size_t cli_cold_bytes(const cli_machine *machine);
+/* Queues one pass over device memory that reads and writes all of it. */
+tg_status cli_pass(cli_machine *machine, void *memory, size_t bytes, tg_type type);
 /* Bytes a second that the device streams from memory too large for its caches; 0: not known. */
 double cli_bandwidth(cli_machine *machine);
-/* Bytes that the tiling moves between slow memory and fast memory, and without any tiling. */
-double cli_traffic(tg_tile tile, cli_shape shape, tg_type type);
+/* Bytes that the plan moves between slow memory and fast memory; without any tiling; and those that
+ * any plan has to move, every element once. */
+double cli_traffic(const tg_plan *plan, cli_shape shape, tg_type type);
 double cli_naive_traffic(cli_shape shape, tg_type type);
+double cli_least_traffic(cli_shape shape, tg_type type);
+const char *cli_tail_name(tg_tail tail);
+
+/* text.c: the start of a JSON object, what was run and on what. */
+void cli_print_json_heading(const cli_machine *machine, const cli_options *options, int rounds);
 
 /* ----------------------------------------------------------------------------------- verify.c */
 typedef struct cli_verdict {
@@ -138,7 +191,8 @@ double cli_at(tg_input matrix, int64_t row, int64_t col);
 /* What element (row, col) of C should be; *bound, unless NULL: how far off rounding may take it. */
 long double cli_expected(const tg_problem *p, tg_input c0, int64_t row, int64_t col,
                          long double *bound);
-/* Recomputes elements of C, all if that takes at most `budget` multiply-adds, else a sample. */
+/* Recomputes elements of C, all if that takes at most `budget` multiply-adds, else a sample; of a
+ * long batch, some items from the first to the last. */
 cli_verdict cli_verify(const tg_problem *p, tg_input c0, double budget);
 /* Compares C x with A (B x) for a random x of -1 and 1: the largest |error| / bound of a row, or
  * -1 if there is no memory for that. */
@@ -147,15 +201,25 @@ double cli_verify_rows(const tg_problem *p, tg_input c0);
 tg_input cli_c_of(const tg_problem *p);
 
 /* ------------------------------------------------------------------------------------- peer.c */
-/* Any library with cblas_sgemm and cblas_dgemm. It stays loaded: its threads may run in it. */
+/* Any library with cblas_sgemm and cblas_dgemm, or the GPU's maker's own. It stays loaded: its
+ * threads may run in it. */
 typedef struct cli_peer {
     char name[CLI_NAME];
-    void *library, *sgemm, *dgemm;
-    int is_wide; /* sizes are 64-bit */
+    void *library, *gemm[2], *batched[2]; /* f32, f64 */
+    int is_wide;                          /* sizes are 64-bit */
+    const struct cli_dialect *dialect;    /* of a GPU's library; NULL: CBLAS */
+    void *handle, *workspace;
 } cli_peer;
 
-int cli_peer_open(cli_peer *peer, const char *text, int threads);
-void cli_peer_gemm(const cli_peer *peer, const cli_work *work);
+/* NAME=LIB[:PREFIX] */
+int cli_peer_open(cli_peer *peer, const char *text, cli_machine *machine);
+void cli_peer_close(cli_peer *peer, cli_machine *machine);
+/* CLI_OK, or CLI_FAILED after saying what the library answered. */
+int cli_peer_gemm(const cli_peer *peer, const char *trans, const tg_problem *p);
+/* peer_gpu.c: the same, once the library is loaded. */
+int cli_peer_open_gpu(cli_peer *peer, const char *path, cli_machine *machine);
+void cli_peer_close_gpu(cli_peer *peer, cli_machine *machine);
+int cli_peer_gemm_gpu(const cli_peer *peer, const char *trans, const tg_problem *p);
 
 /* ------------------------------------------------------------------------------------- race.c */
 /* A contestant: a peer, a forced tiling, the chooser's own, or the context as it stands. */
@@ -179,6 +243,69 @@ typedef struct cli_runner {
  * each round. *peak: the median, in FLOP/s. A runner sits the rest out after `enough` seconds. */
 int cli_race(cli_machine *machine, cli_work *work, cli_runner *runners, int count, int rounds,
              double enough, double *peak);
+
+/* ----------------------------------------------------------------------------------- nvidia.c */
+/* What the driver tells of the device; `is_known` 0: no such driver, and the rest is 0. */
+typedef struct cli_clocks {
+    int is_known, sm_mhz, memory_mhz, celsius;
+    double watts;
+    char limited_by[4 * CLI_NAME]; /* "power cap, heat", or "nothing" */
+} cli_clocks;
+
+/* What one multiprocessor holds. */
+typedef struct cli_unit {
+    int is_known, threads, registers, blocks;
+    int64_t fast_bytes, fast_taken; /* taken: by the system, of each block's */
+} cli_unit;
+
+cli_clocks cli_read_clocks(const cli_machine *machine);
+/* Nothing if they are not known. */
+void cli_print_clocks(const char *when, const cli_clocks *clocks);
+cli_unit cli_read_unit(const cli_machine *machine);
+
+/* -------------------------------------------------------------------------------- occupancy.c */
+/* Blocks of a tiling that one unit runs at once: what each resource has room for, and all. */
+typedef struct cli_occupancy {
+    int is_known, is_measured; /* measured: the driver's figures are there */
+    cli_unit unit;
+    int warp; /* lanes of a warp */
+    tg_usage formula, driver;
+    int64_t by_threads, by_registers, by_fast, by_blocks, blocks;
+} cli_occupancy;
+
+/* Registers of a lane that hold its part of C at a time: on a GPU, of the whole warp tile. */
+int64_t cli_held_registers(tg_tile tile, tg_limits limits, int elem_bytes);
+cli_occupancy cli_read_occupancy(cli_machine *machine, const tg_plan *plan, tg_type type);
+/* Warps that run at once as a share of those that a unit holds; 0 if not known. */
+double cli_occupied(const cli_occupancy *x);
+void cli_print_occupancy(const cli_occupancy *x);
+
+/* ------------------------------------------------------------------------------------- svg.c */
+typedef struct cli_bar {
+    const char *name;
+    double value;
+    char note[3 * CLI_NAME];
+} cli_bar;
+typedef struct cli_point {
+    char name[2 * CLI_NAME];
+    double x, y;
+    int series; /* 0: tilegemm, then the peers */
+} cli_point;
+/* What a plot says beside its marks. */
+typedef struct cli_plot {
+    const char *path, *title, *subtitle, *unit;
+    const char *series[CLI_LIST];
+    double peak, peer, bandwidth; /* peer, bandwidth: 0 for none */
+} cli_plot;
+
+int cli_plot_bars(const cli_plot *plot, const cli_bar *bars, int count);
+/* x in FLOP a byte; y, peak and bandwidth in 1e9 a second. */
+int cli_plot_roofline(const cli_plot *plot, const cli_point *points, int count);
+
+/* --------------------------------------------------------------------------------- counted.c */
+/* *bytes := what one call of `rung` reads and writes in the device's memory, counted by ncu.
+ * CLI_FAILED after saying why not. */
+int cli_count_traffic(const cli_options *options, cli_shape shape, const char *rung, double *bytes);
 
 /* -------------------------------------------------------------------------------------- npy.c */
 /* A matrix in a mapped .npy file. */

@@ -14,6 +14,7 @@ _tilegemm()
     --backend) words='cpu cuda hip' ;;
     --type) words='f32 f64' ;;
     --trans) words='NN NT TN TT' ;;
+    --once) words="$("$program" tiles 2>/dev/null | sed -n "$rows")" ;;
     --tile) words="all $("$program" tiles 2>/dev/null | sed -n "$rows")" ;;
     *)
         case $current in

@@ -127,30 +127,85 @@ static void print_what(const subject *x)
            row < 0 ? "" : ": ", row < 0 ? "" : tg_tile_note(row));
 }
 
-/* A GPU's units take blocks; a CPU's threads share the warp tiles of a block. */
-static void print_waves(const subject *x)
+static void print_blocks(const subject *x)
+{
+    tg_tile t = x->plan.tile;
+    int64_t rows = tg_ceil_div(x->shape.m, t.block.m), cols = tg_ceil_div(x->shape.n, t.block.n);
+    int64_t steps = tg_ceil_div(x->shape.k, t.block.k);
+    printf("blocks        %lld (%lld x %lld), each walks k in %lld steps of %d\n",
+           (long long)(rows * cols), (long long)rows, (long long)cols, (long long)steps, t.block.k);
+    if (x->plan.splits > 1)
+        printf("splits        k is cut in %d ranges, each a block's own, and their sums are added "
+               "in order\n",
+               x->plan.splits);
+}
+
+/* A CPU's threads share the warp tiles of a block. */
+static void print_turns(const subject *x)
 {
     tg_tile t = x->plan.tile;
     tg_mn warps = tg_tile_warps(t);
-    int64_t rows = tg_ceil_div(x->shape.m, t.block.m), cols = tg_ceil_div(x->shape.n, t.block.n);
-    int64_t blocks = rows * cols, in_block = (int64_t)warps.m * warps.n * t.slices;
-    int64_t pieces = x->machine.is_host ? blocks * in_block : blocks;
-    int64_t units = tg_max(1, x->machine.is_host ? x->plan.threads : x->machine.limits.units);
-    int64_t waves = tg_ceil_div(pieces, units);
-    printf("blocks        %lld (%lld x %lld), each walks k in %lld steps of %d\n",
-           (long long)blocks, (long long)rows, (long long)cols,
-           (long long)tg_ceil_div(x->shape.k, t.block.k), t.block.k);
-    printf("waves         %lld: %lld %s on %lld %s, %.0f %% of the places taken\n",
-           (long long)waves, (long long)pieces, x->machine.is_host ? "warp tiles" : "blocks",
-           (long long)units, x->machine.is_host ? "threads" : "units",
-           100.0 * (double)pieces / (double)(waves * units));
+    int64_t blocks = tg_ceil_div(x->shape.m, t.block.m) * tg_ceil_div(x->shape.n, t.block.n);
+    int64_t pieces = blocks * warps.m * warps.n * t.slices;
+    int64_t threads = tg_max(1, x->plan.threads), waves = tg_ceil_div(pieces, threads);
+    printf("waves         %lld: %lld warp tiles on %lld threads, %.0f %% of the places taken\n",
+           (long long)waves, (long long)pieces, (long long)threads,
+           100.0 * (double)pieces / (double)(waves * threads));
+}
+
+/* [########][########] ... [###.....]: the waves, the last as full as it is. */
+static void draw_waves(int64_t full, int64_t left, int64_t places)
+{
+    enum { CELL = 8, MOST = 6 };
+    int64_t shown = tg_min(full, MOST);
+    printf("              ");
+    for (int64_t i = 0; i < shown; i++)
+        printf("[########]");
+    if (full > shown)
+        printf(" ... ");
+    if (left > 0) {
+        int taken = (int)tg_max(1, left * CELL / places);
+        printf("[%.*s%.*s]", taken, "########", CELL - taken, "........");
+    }
+    printf("\n");
+}
+
+/* What the units that the last wave leaves idle do. */
+static void print_tail(const subject *x, int64_t left, int64_t places)
+{
+    printf("tail          %lld of %lld places, ", (long long)left, (long long)places);
+    if (x->plan.tail == TG_TAIL_SPLIT)
+        printf("each block's k cut in up to %lld ranges for the idle ones\n",
+               (long long)(places / left));
+    else if (x->plan.tail == TG_TAIL_STREAM)
+        printf("their steps of k dealt out evenly to all\n");
+    else
+        printf("run like the others: %.0f %% idle\n",
+               100.0 * (double)(places - left) / (double)places);
+}
+
+/* A GPU's units take so many blocks at once each. */
+static void print_waves(const subject *x, const cli_occupancy *occupancy)
+{
+    tg_tile t = x->plan.tile;
+    int at_once = occupancy->is_measured ? occupancy->driver.blocks_per_unit
+                                         : (int)tg_max(1, occupancy->blocks);
+    int64_t blocks = tg_ceil_div(x->shape.m, t.block.m) * tg_ceil_div(x->shape.n, t.block.n) *
+                     tg_max(1, x->plan.splits);
+    int64_t places = tg_max(1, (int64_t)x->machine.limits.units * tg_max(1, at_once));
+    int64_t full = blocks / places, left = blocks % places;
+    printf("waves         %.2f: %lld blocks on %d units, %d at once on each\n",
+           (double)blocks / (double)places, (long long)blocks, x->machine.limits.units, at_once);
+    draw_waves(full, left, places);
+    if (left > 0)
+        print_tail(x, left, places);
 }
 
 static void print_traffic(const subject *x)
 {
     char naive_text[CLI_NAME], tiled_text[CLI_NAME];
     double naive = cli_naive_traffic(x->shape, x->type);
-    double tiled = cli_traffic(x->plan.tile, x->shape, x->type);
+    double tiled = cli_traffic(&x->plan, x->shape, x->type);
     printf("traffic       %s naive, %s tiled: %.1f times less from slow memory\n",
            cli_bytes_text(naive, naive_text), cli_bytes_text(tiled, tiled_text), naive / tiled);
 }
@@ -158,7 +213,7 @@ static void print_traffic(const subject *x)
 static int print_roofline(subject *x)
 {
     double peak,
-        intensity = cli_gflops(x->shape, 1) * 1e9 / cli_traffic(x->plan.tile, x->shape, x->type);
+        intensity = cli_gflops(x->shape, 1) * 1e9 / cli_traffic(&x->plan, x->shape, x->type);
     printf("intensity     %.2f FLOP a byte of slow memory\n", intensity);
     x->machine.threads = x->plan.threads; /* a small problem uses fewer */
     if (tg_set_threads(x->machine.ctx, x->plan.threads) != TG_OK ||
@@ -172,8 +227,8 @@ static int print_roofline(subject *x)
            "byte\n",
            is_compute_bound ? "compute" : "memory", peak / 1e9, bandwidth / 1e9, peak / bandwidth);
     double most = (is_compute_bound ? peak : intensity * bandwidth) / 1e9;
-    printf("              at most %.1f GFLOP/s, so at least %.3f ms\n", most,
-           1e3 * cli_gflops(x->shape, 1) / most);
+    printf("              where no other cache helps, at most %.1f GFLOP/s and at least %.3f ms\n",
+           most, 1e3 * cli_gflops(x->shape, 1) / most);
     return CLI_OK;
 }
 
@@ -186,14 +241,14 @@ static void print_cache(const char *what, int64_t bytes, const char *name, int64
                cli_bytes_text((double)size, size_text));
 }
 
-static void print_occupancy(const subject *x)
+static void print_use(const subject *x)
 {
     char text[CLI_NAME];
     tg_tile t = x->plan.tile;
     tg_limits l = x->machine.limits;
     int64_t threads = tg_tile_threads(t, l.lanes), panel = (int64_t)t.block.k * x->elem;
     int64_t staged = tg_tile_staged_bytes(t, x->elem);
-    int64_t held = tg_tile_accumulators(t, l, x->elem);
+    int64_t held = cli_held_registers(t, l, x->elem);
     printf("staged        %s a block (%d stage%s of %d x %d of A and %d x %d of B)\n",
            cli_bytes_text((double)staged, text), t.stages, t.stages == 1 ? "" : "s", t.block.m,
            t.block.k, t.block.k, t.block.n);
@@ -206,10 +261,9 @@ static void print_occupancy(const subject *x)
     printf("registers     %lld of %d accumulate, %d bytes each\n", (long long)held, l.registers,
            l.register_bytes);
     if (l.fast_bytes) {
-        printf("fast memory   %.0f %% of %s, room for %lld blocks a unit\n",
+        printf("fast memory   %.0f %% of %s that one block may have\n",
                100.0 * (double)staged / (double)l.fast_bytes,
-               cli_bytes_text((double)l.fast_bytes, text),
-               (long long)(l.fast_bytes / tg_max(staged, 1)));
+               cli_bytes_text((double)l.fast_bytes, text));
         return;
     }
     printf("fast memory   the caches:\n");
@@ -232,8 +286,14 @@ static int explain(subject *x)
     print_what(x);
     print_pictures(plan.tile, x->machine.limits.lanes, x->shape);
     printf("\n");
-    print_waves(x);
-    print_occupancy(x);
+    print_blocks(x);
+    cli_occupancy occupancy = cli_read_occupancy(&x->machine, &plan, x->type);
+    if (x->machine.is_host)
+        print_turns(x);
+    else
+        print_waves(x, &occupancy);
+    print_use(x);
+    cli_print_occupancy(&occupancy);
     print_traffic(x);
     return print_roofline(x);
 }

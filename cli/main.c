@@ -29,7 +29,8 @@ static const cli_command command_table[] = {
      "Times the ladder: from one output per thread to warp tiles, one idea a rung.\n"
      "Without a shape: 512 512 512.",
      cli_ladder,
-     {"--backend", "--threads", "--type", "--rounds"}},
+     {"--backend", "--threads", "--type", "--peer", "--rounds", "--counted", "--json", "--plot",
+      "--once"}},
     {"multiply",
      "A.npy B.npy -o C.npy",
      "Multiplies two matrices in NumPy files: C := alpha * A * B + beta * C0.",
@@ -41,8 +42,8 @@ static const cli_command command_table[] = {
      "Times multiplications, in turn with other libraries, and checks their results.\n"
      "SHAPE is MxNxK, 512 for a cube, or 64..4096 for the cubes of all doublings between.",
      cli_bench,
-     {"--backend", "--threads", "--type", "--tile", "--trans", "--shapes", "--peer", "--rounds",
-      "--json"}},
+     {"--backend", "--threads", "--type", "--tile", "--trans", "--batch", "--shapes", "--peer",
+      "--rounds", "--json", "--roofline"}},
     {"check",
      "",
      "Runs every tiling on this machine and compares with exact results.",

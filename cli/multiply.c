@@ -198,7 +198,7 @@ static int verify(const product *x)
 static void report(const product *x)
 {
     const tg_problem *p = &x->host;
-    cli_shape shape = {p->m, p->n, p->k};
+    cli_shape shape = {p->m, p->n, p->k, 1};
     double seconds = x->seconds > 1e-9 ? x->seconds : 1e-9;
     if (!x->options->quiet)
         printf("%s: %lld x %lld = %lld x %lld times %lld x %lld, %s, %.3f ms, %.1f GFLOP/s\n",

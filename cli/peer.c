@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Other people's CBLAS libraries, loaded while the program runs: NAME=LIB[:PREFIX]. The functions
- * are PREFIXcblas_sgemm and PREFIXcblas_dgemm, with 64_ or _64 behind where sizes are 64-bit.
+ * Other people's libraries, loaded while the program runs: NAME=LIB[:PREFIX]. On the CPU that is
+ * CBLAS: the functions are PREFIXcblas_sgemm and PREFIXcblas_dgemm, with 64_ or _64 behind where
+ * sizes are 64-bit.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
@@ -63,9 +64,9 @@ static int find_functions(cli_peer *peer, const char *given_prefix, int threads)
     static const char *const suffixes[] = {"", "64_", "_64"};
     for (int at = 0; at < 9; at++) {
         const char *prefix = prefixes[at / 3], *suffix = suffixes[at % 3];
-        peer->sgemm = find_symbol(peer->library, prefix, "cblas_sgemm", suffix);
-        peer->dgemm = find_symbol(peer->library, prefix, "cblas_dgemm", suffix);
-        if (peer->sgemm && peer->dgemm) {
+        peer->gemm[0] = find_symbol(peer->library, prefix, "cblas_sgemm", suffix);
+        peer->gemm[1] = find_symbol(peer->library, prefix, "cblas_dgemm", suffix);
+        if (peer->gemm[0] && peer->gemm[1]) {
             peer->is_wide = *suffix != 0;
             set_threads(peer->library, prefix, suffix, threads);
             return 1;
@@ -74,7 +75,7 @@ static int find_functions(cli_peer *peer, const char *given_prefix, int threads)
     return 0;
 }
 
-int cli_peer_open(cli_peer *peer, const char *text, int threads)
+int cli_peer_open(cli_peer *peer, const char *text, cli_machine *machine)
 {
     char path[4096];
     const char *equals = strchr(text, '=');
@@ -89,35 +90,56 @@ int cli_peer_open(cli_peer *peer, const char *text, int threads)
     const char *prefix = colon ? colon + 1 : "";
     if (colon)
         *colon = 0;
-    set_environment(text, threads);
+    if (machine->is_host)
+        set_environment(text, machine->threads);
     peer->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!peer->library)
         return cli_fail("--peer %s: %s", peer->name, dlerror());
-    if (!find_functions(peer, prefix, threads))
+    if (!machine->is_host)
+        return cli_peer_open_gpu(peer, path, machine);
+    if (!find_functions(peer, prefix, machine->threads))
         return cli_fail("--peer %s: %s has no %scblas_sgemm and %scblas_dgemm", peer->name, path,
                         prefix, prefix);
     return CLI_OK;
 }
 
-void cli_peer_gemm(const cli_peer *peer, const cli_work *work)
+void cli_peer_close(cli_peer *peer, cli_machine *machine)
 {
-    const tg_problem *p = &work->host;
-    const void *a = p->a.data, *b = p->b.data;
-    int ta = work->trans[0] == 'T' ? TG_TRANS : TG_NO_TRANS;
-    int tb = work->trans[1] == 'T' ? TG_TRANS : TG_NO_TRANS;
+    if (peer->dialect)
+        cli_peer_close_gpu(peer, machine);
+}
+
+static void multiply_item(const cli_peer *peer, int ta, int tb, const tg_problem *p, const void *a,
+                          const void *b, void *c)
+{
     int64_t m = p->m, n = p->n, k = p->k, ldc = p->c.row_stride;
     int64_t lda = ta == TG_TRANS ? m : k, ldb = tb == TG_TRANS ? k : n;
     int is_f32 = p->c.type == TG_F32;
+    void *gemm = peer->gemm[!is_f32];
     if (peer->is_wide && is_f32)
-        ((sgemm_wide_fn *)peer->sgemm)(TG_ROW_MAJOR, ta, tb, m, n, k, (float)p->alpha, a, lda, b,
-                                       ldb, (float)p->beta, p->c.data, ldc);
+        ((sgemm_wide_fn *)gemm)(TG_ROW_MAJOR, ta, tb, m, n, k, (float)p->alpha, a, lda, b, ldb,
+                                (float)p->beta, c, ldc);
     else if (peer->is_wide)
-        ((dgemm_wide_fn *)peer->dgemm)(TG_ROW_MAJOR, ta, tb, m, n, k, p->alpha, a, lda, b, ldb,
-                                       p->beta, p->c.data, ldc);
+        ((dgemm_wide_fn *)gemm)(TG_ROW_MAJOR, ta, tb, m, n, k, p->alpha, a, lda, b, ldb, p->beta, c,
+                                ldc);
     else if (is_f32)
-        ((sgemm_fn *)peer->sgemm)(TG_ROW_MAJOR, ta, tb, (int)m, (int)n, (int)k, (float)p->alpha, a,
-                                  (int)lda, b, (int)ldb, (float)p->beta, p->c.data, (int)ldc);
+        ((sgemm_fn *)gemm)(TG_ROW_MAJOR, ta, tb, (int)m, (int)n, (int)k, (float)p->alpha, a,
+                           (int)lda, b, (int)ldb, (float)p->beta, c, (int)ldc);
     else
-        ((dgemm_fn *)peer->dgemm)(TG_ROW_MAJOR, ta, tb, (int)m, (int)n, (int)k, p->alpha, a,
-                                  (int)lda, b, (int)ldb, p->beta, p->c.data, (int)ldc);
+        ((dgemm_fn *)gemm)(TG_ROW_MAJOR, ta, tb, (int)m, (int)n, (int)k, p->alpha, a, (int)lda, b,
+                           (int)ldb, p->beta, c, (int)ldc);
+}
+
+int cli_peer_gemm(const cli_peer *peer, const char *trans, const tg_problem *p)
+{
+    if (peer->dialect)
+        return cli_peer_gemm_gpu(peer, trans, p);
+    const int ta = trans[0] == 'T' ? TG_TRANS : TG_NO_TRANS;
+    const int tb = trans[1] == 'T' ? TG_TRANS : TG_NO_TRANS;
+    const int64_t bytes = (int64_t)tg_type_size(p->c.type);
+    for (int64_t item = 0; item < p->batch; item++)
+        multiply_item(peer, ta, tb, p, (const char *)p->a.data + item * p->a.batch_stride * bytes,
+                      (const char *)p->b.data + item * p->b.batch_stride * bytes,
+                      (char *)p->c.data + item * p->c.batch_stride * bytes);
+    return CLI_OK;
 }

@@ -25,10 +25,26 @@ static void print_limits(tg_limits l)
     printf("  %-16s %d bytes\n", "vector", l.vec_bytes);
     printf("  %-16s %d of %d bytes\n", "registers", l.registers, l.register_bytes);
     print_bytes("fast memory", l.fast_bytes, "the caches");
-    print_bytes("L1 cache", l.l1, "unknown");
-    print_bytes("L2 cache", l.l2, "unknown");
-    print_bytes("L3 cache", l.l3, "none");
+    if (l.fast_bytes) {
+        print_bytes("shared cache", l.l3, "unknown");
+    } else {
+        print_bytes("L1 cache", l.l1, "unknown");
+        print_bytes("L2 cache", l.l2, "unknown");
+        print_bytes("L3 cache", l.l3, "none");
+    }
     printf("  %-16s %d\n", "units", l.units);
+}
+
+static void print_gpu(const cli_machine *machine)
+{
+    cli_unit unit = cli_read_unit(machine);
+    cli_clocks clocks = cli_read_clocks(machine);
+    char text[CLI_NAME];
+    if (unit.is_known)
+        printf("  %-16s %d threads, %d registers, %s of fast memory, %d blocks\n", "a unit holds",
+               unit.threads, unit.registers, cli_bytes_text((double)unit.fast_bytes, text),
+               unit.blocks);
+    cli_print_clocks("  clocks now", &clocks);
 }
 
 static int ends_with(const char *text, const char *end)
@@ -78,6 +94,8 @@ static int print_backend(const char *name, const cli_options *options)
     if (machine.is_host) {
         printf("  %-16s %d\n", "threads used", machine.threads);
         print_instruction_sets();
+    } else {
+        print_gpu(&machine);
     }
     cli_close(&machine);
     return CLI_OK;
@@ -110,8 +128,8 @@ typedef struct column {
 enum { COLUMNS = 8 };
 
 static const column model_table[] = {
-    {.name = "4x8", .model = {{4, 8}, 1024, 16, 255, 4, 227 * 1024, 0, 0, 0, 0}},
-    {.name = "8x8", .model = {{8, 8}, 1024, 16, 255, 4, 64 * 1024, 0, 0, 0, 0}},
+    {.name = "4x8", .model = {{4, 8}, 1024, 16, 255, 4, 227 * 1024, 0, 0, 0, 0, 16}},
+    {.name = "8x8", .model = {{8, 8}, 1024, 16, 255, 4, 64 * 1024, 0, 0, 0, 0, 0}},
 };
 
 /* NULL, or why the column's machine cannot run the row. */

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char *command_name = "";
@@ -90,4 +91,39 @@ const char *cli_bytes_text(double bytes, char *text)
     int is_whole = fabs(bytes - rint(bytes)) < 0.05;
     snprintf(text, CLI_NAME, is_whole ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
     return text;
+}
+
+void cli_print_json_text(const char *text)
+{
+    putchar('"');
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            printf("\\%c", *text);
+        else if ((unsigned char)*text < ' ')
+            printf("\\u%04x", (unsigned)*text);
+        else
+            putchar(*text);
+    }
+    putchar('"');
+}
+
+void cli_print_json_heading(const cli_machine *machine, const cli_options *options, int rounds)
+{
+    char date[32];
+    time_t now = time(NULL);
+    struct tm utc;
+    strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));
+    printf("{\"program\": \"tilegemm\", \"version\": \"%s\", \"date\": \"%s\",\n \"command\": ",
+           tg_version(), date);
+    cli_print_json_text(options->command);
+    printf(",\n \"backend\": \"%s\", \"machine\": ", machine->backend);
+    cli_print_json_text(tg_device_name(machine->ctx));
+    printf(", \"units\": %d, \"threads\": %d, \"type\": \"%s\", \"rounds\": %d",
+           machine->limits.units, machine->threads, tg_type_name(options->type), rounds);
+}
+
+cli_rate cli_rate_for(double peak)
+{
+    static const cli_rate giga = {"GFLOP/s", 1e9}, tera = {"TFLOP/s", 1e12};
+    return peak >= 1e13 ? tera : giga;
 }

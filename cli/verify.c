@@ -71,7 +71,12 @@ static double ratio_of(long double got, long double wanted, long double bound, t
     return got == wanted ? 0 : (double)(fabsl(got - wanted) / bound);
 }
 
-cli_verdict cli_verify(const tg_problem *p, tg_input c0, double budget)
+static const void *moved(const void *data, int64_t elements, tg_type type)
+{
+    return data ? (const char *)data + elements * (int64_t)tg_type_size(type) : NULL;
+}
+
+static cli_verdict verify_item(const tg_problem *p, tg_input c0, double budget)
 {
     cli_verdict verdict = {0};
     int is_exact = 1;
@@ -95,6 +100,31 @@ cli_verdict cli_verify(const tg_problem *p, tg_input c0, double budget)
     verdict.is_exact = is_exact;
     verdict.checked = elements > 0 ? count : 0;
     return verdict;
+}
+
+cli_verdict cli_verify(const tg_problem *p, tg_input c0, double budget)
+{
+    const int64_t most = 16, items = p->batch < most ? p->batch : most;
+    cli_verdict all = {.is_exact = 1};
+    for (int64_t i = 0; i < items; i++) {
+        int64_t item = items > 1 ? i * (p->batch - 1) / (items - 1) : 0;
+        tg_problem one = *p;
+        tg_input c0_of_one = c0;
+        one.a.data = moved(p->a.data, item * p->a.batch_stride, p->a.type);
+        one.b.data = moved(p->b.data, item * p->b.batch_stride, p->b.type);
+        one.c.data = (void *)moved(p->c.data, item * p->c.batch_stride, p->c.type);
+        c0_of_one.data = moved(c0.data, item * p->c.batch_stride, p->c.type);
+        cli_verdict verdict = verify_item(&one, c0_of_one, budget / (double)items);
+        verdict.is_exact &= all.is_exact;
+        verdict.checked += all.checked;
+        if (i > 0 && verdict.worst <= all.worst) {
+            all.is_exact = verdict.is_exact;
+            all.checked = verdict.checked;
+        } else {
+            all = verdict;
+        }
+    }
+    return all;
 }
 
 /* y := X x and magnitude := |X| |x|, row by row; x NULL: signs of -1 and 1. */

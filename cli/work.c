@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A device to measure, the matrices that it works on, and the measures themselves: the clock, the
- * bandwidth of its memory, and the traffic that a tiling causes there.
+ * A device to measure, and the matrices that it works on.
  */
-#define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include "tile.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* The backend that tg_open would choose for NULL. */
 static const char *best_backend(void)
@@ -111,6 +108,9 @@ static void fill(void *data, size_t bytes, tg_type type, uint64_t seed, int most
     size_t count = bytes / tg_type_size(type);
     float *f32 = data;
     double *f64 = data;
+#ifdef _OPENMP
+#pragma omp parallel for schedule(static) if (count > 1 << 20)
+#endif
     for (size_t i = 0; i < count; i++) {
         if (type == TG_F32)
             f32[i] = (float)fill_value(seed << 40, i, most);
@@ -119,7 +119,7 @@ static void fill(void *data, size_t bytes, tg_type type, uint64_t seed, int most
     }
 }
 
-static void *host_memory(size_t bytes)
+void *cli_host_memory(size_t bytes)
 {
     size_t rounded = (bytes / 64 + 1) * 64;
     return bytes > SIZE_MAX / 2 ? NULL : aligned_alloc(64, rounded);
@@ -134,36 +134,49 @@ static int integer_range(int64_t k, tg_type type)
 
 static tg_input operand(char trans, int64_t rows, int64_t cols, tg_type type)
 {
-    tg_input as_stored = {NULL, cols, 1, 0, type}, transposed = {NULL, 1, rows, 0, type};
+    int64_t item = rows * cols;
+    tg_input as_stored = {NULL, cols, 1, item, type}, transposed = {NULL, 1, rows, item, type};
     return trans == 'T' ? transposed : as_stored;
 }
 
-static int to_device(cli_machine *machine, const void *host, size_t bytes, const void **device)
+/* From one copy of a matrix to the next. */
+static size_t copy_step(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+static int to_device(cli_machine *machine, const void *host, size_t bytes, int64_t copies,
+                     const void **device)
 {
     void *memory = NULL;
+    size_t step = copy_step(bytes);
     *device = host;
     if (machine->is_host)
         return CLI_OK;
-    tg_status status = tg_alloc(machine->ctx, bytes, &memory);
+    tg_status status =
+        tg_alloc(machine->ctx, bytes ? (size_t)(copies - 1) * step + bytes : 0, &memory);
     *device = memory;
-    if (status == TG_OK)
-        status = tg_upload(machine->ctx, memory, host, bytes);
+    for (int64_t i = 0; i < copies && bytes && status == TG_OK; i++)
+        status = tg_upload(machine->ctx, (char *)memory + (size_t)i * step, host, bytes);
     return status == TG_OK ? CLI_OK : cli_fail_call(machine, "the matrices");
+}
+
+static int place(cli_machine *machine, const tg_problem *host, tg_problem *device, size_t a_bytes,
+                 size_t b_bytes, size_t c_bytes, int64_t copies)
+{
+    const void *c = NULL;
+    *device = *host;
+    device->a.data = device->b.data = device->c.data = NULL;
+    int rc = to_device(machine, host->a.data, a_bytes, copies, &device->a.data);
+    if (rc == CLI_OK)
+        rc = to_device(machine, host->b.data, b_bytes, copies, &device->b.data);
+    if (rc == CLI_OK)
+        rc = to_device(machine, host->c.data, c_bytes, copies, &c);
+    device->c.data = (void *)c;
+    return rc;
 }
 
 int cli_place(cli_machine *machine, const tg_problem *host, tg_problem *device, size_t a_bytes,
               size_t b_bytes, size_t c_bytes)
 {
-    const void *c = NULL;
-    *device = *host;
-    device->a.data = device->b.data = device->c.data = NULL;
-    int rc = to_device(machine, host->a.data, a_bytes, &device->a.data);
-    if (rc == CLI_OK)
-        rc = to_device(machine, host->b.data, b_bytes, &device->b.data);
-    if (rc == CLI_OK)
-        rc = to_device(machine, host->c.data, c_bytes, &c);
-    device->c.data = (void *)c;
-    return rc;
+    return place(machine, host, device, a_bytes, b_bytes, c_bytes, 1);
 }
 
 void cli_unplace(cli_machine *machine, tg_problem *device)
@@ -176,6 +189,27 @@ void cli_unplace(cli_machine *machine, tg_problem *device)
     device->a.data = device->b.data = device->c.data = NULL;
 }
 
+/* Sizes and strides; false if memory cannot have that many bytes. */
+static int lay_out(cli_work *work, cli_shape shape, tg_type type, int c_padding)
+{
+    tg_problem *p = &work->host;
+    int64_t rows, b_rows;
+    p->m = shape.m, p->n = shape.n, p->k = shape.k, p->batch = shape.batch;
+    if (__builtin_mul_overflow(p->m, p->batch, &rows) ||
+        __builtin_mul_overflow(p->k, p->batch, &b_rows))
+        return 0;
+    p->c.row_stride = p->n + c_padding, p->c.col_stride = 1, p->c.type = type;
+    work->a_bytes = cli_matrix_bytes(rows, p->k, type);
+    work->b_bytes = cli_matrix_bytes(b_rows, p->n, type);
+    work->c_bytes = cli_matrix_bytes(rows, p->c.row_stride, type);
+    if (!work->c_bytes || (p->k > 0 && !(work->a_bytes && work->b_bytes)))
+        return 0;
+    p->a = operand(work->trans[0], p->m, p->k, type);
+    p->b = operand(work->trans[1], p->k, p->n, type);
+    p->c.batch_stride = p->m * p->c.row_stride;
+    return 1;
+}
+
 int cli_work_make(cli_machine *machine, cli_work *work, cli_shape shape, tg_type type,
                   const char *trans, cli_fill kind, int c_padding)
 {
@@ -184,18 +218,14 @@ int cli_work_make(cli_machine *machine, cli_work *work, cli_shape shape, tg_type
     memset(work, 0, sizeof *work);
     memcpy(work->trans, trans, 2);
     *p = work->device = init;
-    p->m = shape.m, p->n = shape.n, p->k = shape.k;
-    p->a = operand(trans[0], p->m, p->k, type);
-    p->b = operand(trans[1], p->k, p->n, type);
-    p->c.row_stride = p->n + c_padding, p->c.col_stride = 1, p->c.type = type;
-    work->a_bytes = cli_matrix_bytes(p->m, p->k, type);
-    work->b_bytes = cli_matrix_bytes(p->k, p->n, type);
-    work->c_bytes = cli_matrix_bytes(p->m, p->c.row_stride, type);
-    void *a = host_memory(work->a_bytes), *b = host_memory(work->b_bytes);
-    p->a.data = a, p->b.data = b, p->c.data = host_memory(work->c_bytes);
-    work->c0 = host_memory(work->c_bytes);
-    int is_real = p->k == 0 || (work->a_bytes && work->b_bytes);
-    if (!is_real || !work->c_bytes || !a || !b || !p->c.data || !work->c0) {
+    work->copies = 1;
+    int is_possible = lay_out(work, shape, type, c_padding);
+    void *a = is_possible ? cli_host_memory(work->a_bytes) : NULL;
+    void *b = is_possible ? cli_host_memory(work->b_bytes) : NULL;
+    p->a.data = a, p->b.data = b;
+    p->c.data = is_possible ? cli_host_memory(work->c_bytes) : NULL;
+    work->c0 = is_possible ? cli_host_memory(work->c_bytes) : NULL;
+    if (!a || !b || !p->c.data || !work->c0) {
         cli_work_free(machine, work);
         return cli_fail("there is no memory for %lld x %lld x %lld", (long long)shape.m,
                         (long long)shape.n, (long long)shape.k);
@@ -214,6 +244,7 @@ int cli_work_make(cli_machine *machine, cli_work *work, cli_shape shape, tg_type
 int cli_work_reset(cli_machine *machine, cli_work *work)
 {
     memcpy(work->host.c.data, work->c0, work->c_bytes);
+    work->turn = 0;
     if (!machine->is_host &&
         tg_upload(machine->ctx, work->device.c.data, work->c0, work->c_bytes) != TG_OK)
         return cli_fail_call(machine, "C");
@@ -228,6 +259,32 @@ int cli_work_fetch(cli_machine *machine, cli_work *work)
     return status == TG_OK ? CLI_OK : cli_fail_call(machine, "C");
 }
 
+int cli_work_spread(cli_machine *machine, cli_work *work)
+{
+    size_t bytes = work->a_bytes + work->b_bytes + work->c_bytes;
+    if (machine->is_host || bytes == 0)
+        return CLI_OK;
+    work->copies = (int64_t)(cli_cold_bytes(machine) / bytes) + 1;
+    cli_unplace(machine, &work->device);
+    return place(machine, &work->host, &work->device, work->a_bytes, work->b_bytes, work->c_bytes,
+                 work->copies);
+}
+
+static void *copy_of(const void *data, size_t bytes, int64_t turn)
+{
+    return data ? (char *)data + (size_t)turn * copy_step(bytes) : NULL;
+}
+
+tg_problem cli_work_next(cli_work *work)
+{
+    tg_problem p = work->device;
+    p.a.data = copy_of(p.a.data, work->a_bytes, work->turn);
+    p.b.data = copy_of(p.b.data, work->b_bytes, work->turn);
+    p.c.data = copy_of(p.c.data, work->c_bytes, work->turn);
+    work->turn = (work->turn + 1) % work->copies;
+    return p;
+}
+
 void cli_work_free(cli_machine *machine, cli_work *work)
 {
     cli_unplace(machine, &work->device);
@@ -236,90 +293,4 @@ void cli_work_free(cli_machine *machine, cli_work *work)
     free(work->host.c.data);
     free(work->c0);
     memset(work, 0, sizeof *work);
-}
-
-/* ------------------------------------------------------------------------------------ measures */
-double cli_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-double cli_gflops(cli_shape shape, double seconds)
-{
-    return 2e-9 * (double)shape.m * (double)shape.n * (double)shape.k / seconds;
-}
-
-/* The best of a few passes of reading on the host with all the context's threads. */
-static double host_bandwidth(int threads, size_t bytes)
-{
-    int64_t count = (int64_t)(bytes / sizeof(uint64_t));
-    uint64_t *words = host_memory(bytes), sum = 0;
-    double best = 0;
-    if (!words)
-        return 0;
-    (void)threads;
-    for (int pass = 0; pass < 5; pass++) {
-        double start = cli_now();
-#ifdef _OPENMP
-#pragma omp parallel for num_threads(threads) reduction(+ : sum) schedule(static)
-#endif
-        for (int64_t i = 0; i < count; i++)
-            sum += pass == 0 ? (words[i] = (uint64_t)i) : words[i];
-        double rate = (double)bytes / (cli_now() - start);
-        if (pass > 0 && rate > best)
-            best = rate;
-    }
-    volatile uint64_t used = sum;
-    (void)used;
-    free(words);
-    return best;
-}
-
-/* On a device: C := -C through the library reads and writes every element once. */
-static double device_bandwidth(cli_machine *machine, size_t bytes)
-{
-    tg_problem p = TG_PROBLEM_INIT;
-    p.n = 4096;
-    p.m = (int64_t)(bytes / sizeof(float)) / p.n;
-    p.beta = -1;
-    p.c.row_stride = p.n, p.c.col_stride = 1;
-    double best = 0;
-    if (tg_alloc(machine->ctx, bytes, &p.c.data) != TG_OK)
-        return 0;
-    for (int pass = 0; pass < 5; pass++) {
-        double start = cli_now();
-        if (tg_gemm(machine->ctx, &p) != TG_OK || tg_sync(machine->ctx) != TG_OK)
-            break;
-        best = pass > 0 ? fmax(best, 2 * (double)bytes / (cli_now() - start)) : 0;
-    }
-    tg_free(machine->ctx, p.c.data);
-    return best;
-}
-
-double cli_bandwidth(cli_machine *machine)
-{
-    int64_t caches = tg_max(machine->limits.l2 * machine->threads, machine->limits.l3);
-    size_t bytes = (size_t)tg_clamp(4 * caches, 64 << 20, 512 << 20);
-    return machine->is_host ? host_bandwidth(machine->threads, bytes)
-                            : device_bandwidth(machine, bytes);
-}
-
-/* Each column of blocks reads A once, each row of blocks reads B once, C is written. With no stage
- * to share, every multiply-add reads its own two elements. */
-double cli_traffic(tg_tile tile, cli_shape shape, tg_type type)
-{
-    double m = (double)shape.m, n = (double)shape.n, k = (double)shape.k;
-    if (tile.stages == 0)
-        return cli_naive_traffic(shape, type);
-    double block_rows = (double)tg_ceil_div(shape.m, tile.block.m);
-    double block_cols = (double)tg_ceil_div(shape.n, tile.block.n);
-    return (m * k * block_cols + k * n * block_rows + m * n) * (double)tg_type_size(type);
-}
-
-double cli_naive_traffic(cli_shape shape, tg_type type)
-{
-    double m = (double)shape.m, n = (double)shape.n, k = (double)shape.k;
-    return (2 * m * n * k + m * n) * (double)tg_type_size(type);
 }

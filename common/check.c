@@ -20,9 +20,9 @@ static view view_of(const void *data, const int64_t stride[3], const int64_t cou
 {
     view v = {(uintptr_t)data, {0, 0, 0}, {1, 1, 1}};
     for (int d = 0; d < 3; d++) {
-        int64_t step = stride[d] * bytes;
-        if (count[d] == 1 || step == 0)
+        if (count[d] == 1 || stride[d] == 0)
             continue;
+        int64_t step = stride[d] * bytes;
         if (step < 0) {
             v.low += (uintptr_t)(step * (count[d] - 1));
             step = -step;

@@ -13,6 +13,11 @@
 
 #include "tile.h"
 
+#define TG_TEXT_(x) #x
+#define TG_TEXT(x) TG_TEXT_(x)
+#define TG_VERSION_TEXT \
+    TG_TEXT(TG_VERSION_MAJOR) "." TG_TEXT(TG_VERSION_MINOR) "." TG_TEXT(TG_VERSION_PATCH)
+
 typedef struct tg_backend tg_backend;
 
 struct tg_context {
@@ -79,9 +84,16 @@ tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data)
 /* "block.m = 12 is not a multiple ...": the verdict as a sentence in text[size]. */
 void tg_verdict_print(tg_verdict verdict, char *text, size_t size);
 
+/* The row that is this tiling, as stated or with its zeros filled in for the device; or -1. */
+int tg_tile_row_like(const tg_tile *tile, const tg_limits *limits, tg_type type);
+
 /* The chooser: a pure function of the problem, the limits and the forced tiling (NULL for none).
  * limits->units is the number of threads allowed. The problem is a checked one. The plan's tile is
  * filled in and cut to the problem. False if no row of the table fits the limits. */
 int tg_choose(const tg_problem *p, const tg_limits *limits, const tg_tile *forced, tg_plan *plan);
+
+/* Its part for devices without caches of their own making: sets row (-1: none fits), tile, splits
+ * and tail. */
+void tg_choose_gpu(const tg_problem *p, const tg_limits *limits, int bytes, tg_plan *plan);
 
 #endif

@@ -9,8 +9,8 @@
  *   a tile of C     read and written once for each block of k
  *   packing         an element of A once for each block of n, of B once for each block of m;
  *                   an operand that is read in place instead costs more in every step
- * What a ragged edge wastes is in the counts of tiles. The constants are those of the cores with
- * two FMA units of today; only their ratios matter. */
+ * GPUs have a model of their own (pick_gpu.c). What a ragged edge wastes is in the counts of tiles.
+ * The constants are those of the cores with two FMA units of today; only their ratios matter. */
 #include "gemm.h"
 
 static const double fmas_per_cycle = 2, fmas_not_overlapped = 1.5, fma_latency = 4;
@@ -76,11 +76,10 @@ static double cycles(const tg_problem *p, const tg_plan *plan, int bytes)
     return sum;
 }
 
-/* May the chooser take the row? On a machine with caches of its own making, one that fills its
- * registers. */
+/* May the chooser take the row? One that fills a CPU's registers. */
 static int may_choose(tg_tile t, const tg_limits *l, int bytes)
 {
-    return t.form != TG_DOT && t.stages > 0 && (l->l1 == 0 || tg_tile_shrinks(t, *l, bytes)) &&
+    return t.form != TG_DOT && t.stages > 0 && tg_tile_shrinks(t, *l, bytes) &&
            tg_tile_fits(t, *l, bytes);
 }
 
@@ -88,9 +87,8 @@ static int may_choose(tg_tile t, const tg_limits *l, int bytes)
  * rows are vectors and all of it lies in half of L2. */
 static void choose_row(const tg_problem *p, const tg_limits *l, int bytes, tg_plan *best)
 {
-    const int is_cpu = l->l1 > 0;
-    const int a_can = is_cpu && p->a.col_stride == 1;
-    const int b_can = is_cpu && p->b.col_stride == 1 && p->k <= l->l2 / 2 / bytes / tg_max(p->n, 1);
+    const int a_can = p->a.col_stride == 1;
+    const int b_can = p->b.col_stride == 1 && p->k <= l->l2 / 2 / bytes / tg_max(p->n, 1);
     double best_cycles = 0;
     best->row = -1;
     for (int row = 0; row < tg_tile_count(); row++) {
@@ -150,38 +148,26 @@ static tg_tile cut_to_problem(const tg_problem *p, tg_tile t)
     return t;
 }
 
-static int same_tile(tg_tile x, tg_tile y)
-{
-    return x.block.m == y.block.m && x.block.n == y.block.n && x.block.k == y.block.k &&
-           x.warp.m == y.warp.m && x.warp.n == y.warp.n && x.thread.m == y.thread.m &&
-           x.thread.n == y.thread.n && x.vec == y.vec && x.stages == y.stages &&
-           x.slices == y.slices && x.form == y.form;
-}
-
-static int row_of(tg_tile t)
-{
-    for (int row = 0; row < tg_tile_count(); row++)
-        if (same_tile(t, tg_tile_at(row)))
-            return row;
-    return -1;
-}
-
 int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg_plan *plan)
 {
-    const int bytes = (int)tg_type_size(p->c.type);
+    const int bytes = (int)tg_type_size(p->c.type), is_cpu = l->l1 > 0;
     tg_tile stated;
     plan->splits = 1;
     plan->tail = TG_TAIL_WHOLE;
     if (forced) {
         stated = *forced;
-        plan->row = row_of(stated);
+        plan->row = tg_tile_row_like(&stated, l, p->c.type);
         plan->tile = fit_thread(p, stated, l, bytes);
         plan->a_in_place = plan->b_in_place = stated.stages == 0;
     } else {
-        choose_row(p, l, bytes, plan);
+        (is_cpu ? choose_row : tg_choose_gpu)(p, l, bytes, plan);
         if (plan->row < 0)
             return 0;
         stated = tg_tile_at(plan->row);
+    }
+    if (!is_cpu) {
+        plan->threads = 1;
+        return 1;
     }
     const double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k * (double)p->batch;
     const double useful = flops / flops_per_thread;

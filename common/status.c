@@ -6,13 +6,7 @@
 
 #include "gemm.h"
 
-#define TEXT(x) #x
-#define VERSION(major, minor, patch) TEXT(major) "." TEXT(minor) "." TEXT(patch)
-
-const char *tg_version(void)
-{
-    return VERSION(TG_VERSION_MAJOR, TG_VERSION_MINOR, TG_VERSION_PATCH);
-}
+const char *tg_version(void) { return TG_VERSION_TEXT; }
 
 const char *tg_status_text(tg_status status)
 {

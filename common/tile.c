@@ -53,6 +53,26 @@ int tg_tile_find(const char *name)
     return -1;
 }
 
+static int same_tile(tg_tile x, tg_tile y)
+{
+    return x.block.m == y.block.m && x.block.n == y.block.n && x.block.k == y.block.k &&
+           x.warp.m == y.warp.m && x.warp.n == y.warp.n && x.thread.m == y.thread.m &&
+           x.thread.n == y.thread.n && x.vec == y.vec && x.stages == y.stages &&
+           x.slices == y.slices && x.form == y.form && x.inst.m == y.inst.m &&
+           x.inst.n == y.inst.n && x.inst.k == y.inst.k;
+}
+
+int tg_tile_row_like(const tg_tile *tile, const tg_limits *l, tg_type type)
+{
+    const int bytes = (int)tg_type_size(type);
+    const tg_tile filled = tg_tile_fill(*tile, *l, bytes);
+    for (int row = 0; row < tg_tile_count(); row++)
+        if (same_tile(*tile, rows[row].tile) ||
+            same_tile(filled, tg_tile_fill(rows[row].tile, *l, bytes)))
+            return row;
+    return -1;
+}
+
 /* The names that forms have in text; the last is the one left out. */
 static const char *const form_names[] = {"dot", "outer", "outer_t"};
 

@@ -41,6 +41,13 @@ TG_FN int64_t tg_clamp(int64_t x, int64_t low, int64_t high)
 
 TG_FN int tg_in(int x, int low) { return x >= low && x <= TG_TILE_MAX; }
 
+/* The instruction of a row of tiles.def that is not TG_FMA: the shape that one of them multiplies.
+ */
+#define TG_INST(m, n, k) \
+    {                    \
+        m, n, k          \
+    }
+
 TG_FN int tg_tile_is_fma(tg_tile t) { return t.inst.m == 1 && t.inst.n == 1 && t.inst.k == 1; }
 
 TG_FN tg_mn tg_tile_unit(tg_tile t, tg_mn lanes)
@@ -78,11 +85,23 @@ TG_FN int64_t tg_tile_staged_bytes(tg_tile t, int elem_bytes)
     return ((int64_t)t.block.m + t.block.n) * t.block.k * t.stages * elem_bytes;
 }
 
-/* Registers that hold a lane's part of C for the whole k loop. */
+/* Bytes of fast memory that a block takes: the staged tiles, or later, in their place, the sums
+ * that one slice hands to the first. */
+TG_FN int64_t tg_tile_fast_bytes(tg_tile t, int elem_bytes)
+{
+    int64_t sums = t.slices > 1 ? (int64_t)t.block.m * t.block.n * elem_bytes : 0;
+    return tg_max(tg_tile_staged_bytes(t, elem_bytes), sums);
+}
+
+/* Registers that hold a lane's part of C for the whole k loop: of the thread tile, or with a matrix
+ * instruction, which leaves nothing to repeat later, of the whole warp tile. */
 TG_FN int64_t tg_tile_accumulators(tg_tile t, tg_limits l, int elem_bytes)
 {
     int64_t bytes = tg_max(1, tg_min((int64_t)t.vec * elem_bytes, l.register_bytes));
-    return tg_ceil_div((int64_t)t.thread.m * t.thread.n * elem_bytes, bytes);
+    int64_t elems = (int64_t)t.thread.m * t.thread.n;
+    if (!tg_tile_is_fma(t))
+        elems = tg_ceil_div((int64_t)t.warp.m * t.warp.n, (int64_t)l.lanes.m * l.lanes.n);
+    return tg_ceil_div(elems * elem_bytes, bytes);
 }
 
 /* Which row and column of its block a lane owns as element i (row) and j (column) of repeat rep. */
@@ -180,9 +199,24 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
     TG_REFUSE_OUTSIDE("stages", t.stages, 0, 16)
     TG_REFUSE_OUTSIDE("slices", t.slices, 1, 64)
     TG_REFUSE_OUTSIDE("form", t.form, TG_DOT, TG_OUTER_T)
-    TG_REFUSE_IF(!tg_tile_is_fma(t),
+    TG_REFUSE_OUTSIDE("inst.m", t.inst.m, 1, TG_TILE_MAX)
+    TG_REFUSE_OUTSIDE("inst.n", t.inst.n, 1, TG_TILE_MAX)
+    TG_REFUSE_OUTSIDE("inst.k", t.inst.k, 1, TG_TILE_MAX)
+    int64_t lanes = (int64_t)l.lanes.m * l.lanes.n;
+    int matrix = !tg_tile_is_fma(t);
+    TG_REFUSE_IF(matrix && !l.matrix,
                  "inst starts with %lldx%lld: this device multiplies with FMA, 1x1x1, only",
                  t.inst.m, t.inst.n)
+    TG_REFUSE_IF(matrix && elem_bytes != 8,
+                 "matrix instructions multiply elements of %lld bytes here, and these have %lld", 8,
+                 elem_bytes)
+    TG_REFUSE_IF(matrix && t.inst.m != l.matrix,
+                 "inst.m = %lld, and this device's matrix instructions have %lld rows", t.inst.m,
+                 l.matrix)
+    TG_REFUSE_IF(matrix && (int64_t)t.inst.m * t.inst.n !=
+                               tg_clamp((int64_t)t.thread.m * t.thread.n, 0, INT32_MAX) * lanes,
+                 "an instruction makes %lld elements of C, and the lanes' thread tiles hold %lld",
+                 (int64_t)t.inst.m * t.inst.n, (int64_t)t.thread.m * t.thread.n * lanes)
     tg_mn unit = tg_tile_unit(t, l.lanes);
     TG_REFUSE_IF(t.vec & (t.vec - 1), "vec = %lld is not a power of %lld", t.vec, 2)
     TG_REFUSE_IF(t.vec * elem_bytes > l.vec_bytes,
@@ -191,26 +225,33 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
     TG_REFUSE_IF(t.thread.n % t.vec, "thread.n = %lld is not a multiple of vec = %lld", t.thread.n,
                  t.vec)
     TG_REFUSE_IF(t.warp.m % unit.m,
-                 "warp.m = %lld is not a multiple of the unit's %lld (thread.m x lanes)", t.warp.m,
-                 unit.m)
+                 "warp.m = %lld is not a multiple of the unit's %lld (thread.m x lanes, or inst.m)",
+                 t.warp.m, unit.m)
     TG_REFUSE_IF(t.warp.n % unit.n,
-                 "warp.n = %lld is not a multiple of the unit's %lld (thread.n x lanes)", t.warp.n,
-                 unit.n)
+                 "warp.n = %lld is not a multiple of the unit's %lld (thread.n x lanes, or inst.n)",
+                 t.warp.n, unit.n)
+    TG_REFUSE_IF(matrix && t.warp.m % (t.inst.m / t.thread.m * t.vec),
+                 "warp.m = %lld is not a multiple of %lld: lanes read vec rows of A at a time",
+                 t.warp.m, t.inst.m / t.thread.m * t.vec)
+    TG_REFUSE_IF(matrix && t.warp.n % (t.inst.n * t.vec),
+                 "warp.n = %lld is not a multiple of %lld: lanes read vec columns of B at a time",
+                 t.warp.n, t.inst.n * t.vec)
     TG_REFUSE_IF(t.block.m % t.warp.m, "block.m = %lld is not a multiple of warp.m = %lld",
                  t.block.m, t.warp.m)
     TG_REFUSE_IF(t.block.n % t.warp.n, "block.n = %lld is not a multiple of warp.n = %lld",
                  t.block.n, t.warp.n)
-    TG_REFUSE_IF(t.block.k % t.slices, "block.k = %lld is not a multiple of slices = %lld",
-                 t.block.k, t.slices)
+    TG_REFUSE_IF(t.block.k % ((int64_t)t.slices * t.inst.k),
+                 "block.k = %lld is not a multiple of slices x inst.k = %lld", t.block.k,
+                 (int64_t)t.slices * t.inst.k)
     TG_REFUSE_IF(l.threads && tg_tile_threads(t, l.lanes) > l.threads,
                  "a block has %lld threads, and the device allows %lld",
                  tg_tile_threads(t, l.lanes), l.threads)
     TG_REFUSE_IF(tg_tile_accumulators(t, l, elem_bytes) > l.registers,
                  "a thread accumulates in %lld registers, and has %lld",
                  tg_tile_accumulators(t, l, elem_bytes), l.registers)
-    TG_REFUSE_IF(l.fast_bytes && tg_tile_staged_bytes(t, elem_bytes) > l.fast_bytes,
-                 "a block stages %lld bytes, and its fast memory holds %lld",
-                 tg_tile_staged_bytes(t, elem_bytes), l.fast_bytes)
+    TG_REFUSE_IF(l.fast_bytes && tg_tile_fast_bytes(t, elem_bytes) > l.fast_bytes,
+                 "a block takes %lld bytes, and its fast memory holds %lld",
+                 tg_tile_fast_bytes(t, elem_bytes), l.fast_bytes)
 #undef TG_REFUSE_OUTSIDE
 #undef TG_REFUSE_UNFILLED
 #undef TG_REFUSE_IF

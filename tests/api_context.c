@@ -276,6 +276,26 @@ static void test_settings_take_effect(tg_context *ctx)
     CHECK_OK(ctx, tg_set_threads(ctx, 0));
 }
 
+/* The plan of one problem is not taken for another's, whatever the two differ in. */
+static void test_plans_do_not_mix(tg_context *ctx)
+{
+    tg_problem before = square();
+    before.a.batch_stride = before.b.batch_stride = before.c.batch_stride = 1 << 20;
+    for (int i = 0; i < 6; i++) {
+        tg_problem p = before;
+        tg_plan plan = TG_PLAN_INIT, fresh = TG_PLAN_INIT;
+        int64_t *field[6] = {&p.m, &p.n, &p.k, &p.batch, &p.a.col_stride, &p.b.row_stride};
+        *field[i] = i < 3 ? 3 : 7 * *field[i] + 5;
+        CHECK_OK(ctx, tg_pick(ctx, &before, &plan));
+        CHECK_OK(ctx, tg_pick(ctx, &p, &plan));
+        tg_context *other;
+        CHECK_INT(tg_open(&other, tg_device_backend(ctx), 0), TG_OK);
+        CHECK_OK(other, tg_pick(other, &p, &fresh));
+        CHECK_SAY(memcmp(&plan, &fresh, sizeof plan) == 0, "field %d: the plan before", i);
+        tg_close(other);
+    }
+}
+
 /* ----------------------------------------------------------------------------------- memory */
 
 static void test_memory(tg_context *ctx)
@@ -303,10 +323,19 @@ void test_settings(tg_context *ctx)
     test_workspace(ctx, "t64x64x32_k4");
     test_pick_and_force(ctx);
     test_settings_take_effect(ctx);
+    test_plans_do_not_mix(ctx);
     test_memory(ctx);
     for (size_t i = 0; i < 2; i++) {
         double flops = 0;
         CHECK_OK(ctx, tg_peak(ctx, types[i], &flops));
         CHECK_SAY(flops > 1e6 && flops < 1e16, "a peak of %g", flops);
+        double first = -1, second = -1;
+        CHECK_OK(ctx, tg_time_start(ctx));
+        CHECK_OK(ctx, tg_time_stop(ctx, &first));
+        CHECK_OK(ctx, tg_peak(ctx, types[i], &flops));
+        CHECK_OK(ctx, tg_time_start(ctx));
+        CHECK(multiplies(ctx, 150, 150, 150, 1));
+        CHECK_OK(ctx, tg_time_stop(ctx, &second));
+        CHECK_SAY(first >= 0 && second > first && second < 60, "%g and %g seconds", first, second);
     }
 }

@@ -17,9 +17,10 @@ import struct
 import subprocess
 import sys
 import time
+import xml.dom.minidom
 
-from cli_suite import (HERE, PROGRAM, UTF8, Run, build_spoiler, integers, load, main, odd_files,
-                       on_terminal, product, save, save_zeros, start, transpose)
+from cli_suite import (HERE, PROGRAM, UTF8, Run, build_fake_gpu, build_spoiler, integers, load,
+                       main, odd_files, on_terminal, product, save, save_zeros, start, transpose)
 
 try:
     import numpy
@@ -127,9 +128,47 @@ def test_ladder(t):
     t.good("ladder", "33", "--rounds", 1, "--type", "f64", "--threads", 1)
 
 
+def test_ladder_once_and_json(t):
+    t.expect(t.good("ladder", "64", "--once", "v4_reg").out == "", "--once says nothing")
+    t.good("ladder", "64", "--once", "the chooser")
+    t.refused(1, "--once takes a row", "ladder", "64", "--once", "v99")
+    t.refused(1, "--counted needs --backend cuda", "ladder", "64", "--counted")
+    t.refused(2, "one --peer", "ladder", "64", "--peer", "a=b", "--peer", "c=d")
+    run = t.good("ladder", "40", "--rounds", 1, "--json")
+    rungs = {rung["rung"]: rung for rung in json.loads(run.out)["ladder"]}
+    t.expect(all(rung["exact"] and rung["gflops"] > 0 for rung in rungs.values()), "rungs", run)
+    t.expect(rungs["v1_shared"]["staged_bytes"] == 2 * 32 * 32 * 4, "what is staged", run)
+
+
+def test_tables(t):
+    script = os.path.join(HERE, "..", "docs", "table.py")
+
+    def run(*args):
+        return subprocess.run([sys.executable, script, "--results", ".", *args, "page.md"],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    with open("page.md", "w") as file:
+        file.write("# A\n<!-- table race -->\n<!-- end -->\n"
+                   "<!-- table steps -->\nold\n<!-- end -->\n")
+    t.expect("no log of race" in run().stdout, "a log that is missing is an error")
+    for name, args in [("2001-01-01-race", ["bench", "8", "9x8x7", "--batch", "3"]),
+                       ("2000-01-01-race", ["bench", "5"]), ("steps", ["ladder", "16"])]:
+        with open(name + ".json", "w") as file:
+            file.write(t.good(*args, "--rounds", 1, "--json").out)
+    t.expect(run("--check").returncode == 1, "--check sees that it is stale")
+    t.expect(run().returncode == 0 and run("--check").returncode == 0, "then it is up to date")
+    page = open("page.md").read()
+    for says in [r"^\| 8 · 3 \| [\d.]+ \| \d+ % \|$", r"^\| 9 × 8 × 7 · 3 \|", "2001-01-01-race",
+                 r"^\| `v0_global` \| .* 1.0 ", r"^\| geometric mean "]:
+        t.expect(re.search(says, page, re.M), f"the page says {says!r}")
+    t.expect("old" not in page and page.startswith("# A\n<!-- table race -->\n"), "what was there")
+
+
 def test_check(t):
     run = t.good("check", says="all exactly right", env=UTF8)
-    for row in rows_of_tiles():
+    refused = re.search(r"^refused by cpu:\n((?:  .*\n)*)", Run("tiles").out, re.M)
+    refused = re.findall(r"^  (\w+)", refused[1], re.M) if refused else []
+    for row in set(rows_of_tiles()) - set(refused):
         t.expect(re.search(rf"^{row} .*✓", run.out, re.M), f"{row} is checked", run)
     t.expect("✗" not in run.out, "nothing is wrong", run)
     one = t.good("check", "--tile", "v4_reg", "--report", says="all exactly right")
@@ -323,9 +362,12 @@ def test_bench(t):
     run = t.good("bench", "40", "--tile", "all", "--rounds", 1)
     for row in ["v0_global", "k5_2d", "k10_warp", "t24x40x3"]:
         t.expect(re.search(rf"^40x40x40 +{row} ", run.out, re.M), f"all has {row}", run)
-    with open("shapes", "w") as file:
-        file.write("64\n64x\n")
-    t.refused(1, "shapes, line 2: .*no shape", "bench", "--shapes", "shapes")
+    for text, says in [("64\n64x\n", "shapes, line 2: .*no shape"),
+                       ("64 64 64\n", "line 1: \"64 64\" is neither"),
+                       ("64 NN *0\n", "is neither"), ("# none\n", "has no shape in it")]:
+        with open("shapes", "w") as file:
+            file.write(text)
+        t.refused(1, says, "bench", "--shapes", "shapes")
     t.refused(1, "cannot be read", "bench", "--shapes", "nowhere")
     t.refused(1, "nowhere.so", "bench", "64", "--peer", "x=./nowhere.so")
     t.refused(1, "has no ", "bench", "64", "--peer", "x=libm.so.6")
@@ -342,6 +384,47 @@ def test_bench_json(t):
     t.expect(0 < one["best_ms"] <= one["median_ms"] and one["samples"] == 3, "the times", run)
     t.expect(abs(one["gflops"] * one["median_ms"] * 1e6 / (2 * 64**3) - 1) < 1e-3, "GFLOP/s", run)
     t.expect(one["correct"] and one["checked"] == 4096, "the result is checked", run)
+    t.expect(one["splits"] == 1 and one["tail"] == "whole" and "x" in one["tile"], "the plan", run)
+    t.expect(report["rounds"] == 3 and "--json" in report["command"] and
+             re.match(r"\d{4}-\d\d-\d\d ", report["date"]), "the conditions", run)
+
+
+def test_bench_lists(t):
+    with open("shapes", "w") as file:
+        file.write("8x9x10 NT *5 attention, scores\n16 *3\n11x5x7 TT a label\n6x7x8\n")
+    run = t.good("bench", "20x1x3", "--shapes", "shapes", "--rounds", 1, "--json", "--trans", "TN",
+                 "--batch", 2)
+    found = [(r["m"], r["n"], r["k"], r["batch"], r["trans"], r["label"])
+             for r in json.loads(run.out)["results"]]
+    t.expect(found == [(8, 9, 10, 5, "NT", "attention, scores"), (16, 16, 16, 3, "TN", ""),
+                       (11, 5, 7, 2, "TT", "a label"), (6, 7, 8, 2, "TN", ""),
+                       (20, 1, 3, 2, "TN", "")], "lines have a transpose, a batch, a label", run)
+    checked = [r["runs"][0]["checked"] for r in json.loads(run.out)["results"]]
+    t.expect(checked == [8 * 9 * 5, 16 * 16 * 3, 110, 84, 40], "every item is checked", run)
+    table = t.good("bench", "--shapes", "shapes", "--rounds", 1)
+    t.expect(re.search(r"^8x9x10 NT \*5 .* attention, scores$", table.out, re.M), "table", table)
+    t.refused(2, "--batch takes", "bench", "8", "--batch", "0")
+    for path in glob.glob(os.path.join(HERE, "..", "docs", "shapes", "*.txt")):
+        lines = [line.split("#")[0].strip() for line in open(path)]
+        t.expect(all(re.match(r"$|\d[\dx.]*(\s+[NT]{2})?(\s+\*\d+)?(\s+[^\d\s*].*)?$", line)
+                     for line in lines), f"{path} is a list of problems")
+
+
+def is_plot(path, *words):
+    text = xml.dom.minidom.parse(path).toxml()
+    return all(word in text for word in words)
+
+
+def test_plots(t):
+    run = t.good("bench", "16..64", "9x8x7", "--rounds", 1, "--roofline", "roof.svg")
+    t.expect(is_plot("roof.svg", "peak ", "memory ", "64x64x64", "9x8x7"), "roofline", run)
+    run = t.good("ladder", "32", "--rounds", 1, "--plot", "bars.svg")
+    t.expect(is_plot("bars.svg", "peak ", "v0_global", "k10_warp", "the chooser"), "bars", run)
+    t.refused(1, "nowhere/x.svg cannot be written", "bench", "8", "--rounds", 1, "--roofline",
+              "nowhere/x.svg")
+    t.refused(1, "nowhere/x.svg cannot be written", "ladder", "8", "--rounds", 1, "--plot",
+              "nowhere/x.svg")
+    t.refused(1, "/dev/full cannot be written", "ladder", "8", "--rounds", 1, "--plot", "/dev/full")
 
 
 def test_bench_peer(t):
@@ -360,6 +443,80 @@ def test_bench_peer(t):
             t.expect(report["geometric_means"]["peers"][0]["median_ratio"] > 0, "ratio", run)
     if not libraries:
         print("test_bench_peer is left out: name libraries in TILEGEMM_TEST_PEER")
+
+
+def test_fake_gpu(t):
+    env = build_fake_gpu()
+    if not env:
+        print("test_fake_gpu is left out: nothing can stand before this library")
+        return
+    gpu = ["--backend", "cuda"]
+    info = t.good("info", *gpu, env=env, says="a unit holds +2048 threads, 65536 regis")
+    t.expect("1980 MHz, memory 3201 MHz, 698 W, held back by power cap, heat" in info.out, "clocks",
+             info)
+    run = t.good("explain", "1000x1000x512", "--tile", "64x64x16/32x32/4x4/4/2", *gpu, env=env)
+    for says in [r"blocks +256 \(16 x 16\)", r"waves +21.33: 256 blocks on 6 units, 2 at once",
+                 r"\[########\] \.\.\. \[##\.{6}\]", "tail +4 of 12 places, .* 67 % idle",
+                 r"threads +128 +2048 +16 +256",
+                 r"registers +44\+ a thread +65536 +10 +96 a thread",
+                 r"fast memory +16 KiB +228 KiB +13 +32 KiB",
+                 "10 blocks at once by formula, 2 by the driver: 16 of 64"]:
+        t.expect(re.search(says, run.out), f"explain says {says!r}", run)
+    t.good("check", "--tile", "v5_reg_vec4", *gpu, env=env, says="all exactly right")
+    save("a.npy", integers(30, 30, 1))
+    t.good("multiply", "a.npy", "a.npy", "-o", "c.npy", "--verify", *gpu, env=env, says="exactly")
+    for kind, library in [("f32", "cublas.so"), ("f64", "narrow.so")]:
+        bench_with_cublas(t, gpu + ["--type", kind, "--peer", f"cublas=./{library}"], env)
+    t.refused(1, "has no cublasCreate_v2", "bench", "8", *gpu, "--peer", "x=libm.so.6", env=env)
+    t.refused(1, "nowhere.so", "ladder", "8", *gpu, "--peer", "x=./nowhere.so", env=env)
+
+
+def bench_with_cublas(t, args, env):
+    with open("shapes", "w") as file:
+        file.write("24x31x17 NN\n24x31x17 NT\n24x31x17 TN\n24x31x17 TT *3\n1x9x5\n9x1x1 *2\n")
+    run = t.good("bench", "--shapes", "shapes", "--rounds", 1, "--json", *args, env=env)
+    report = json.loads(run.out)
+    runs = [one for result in report["results"] for one in result["runs"]]
+    t.expect(len(runs) == 12 and all(one["correct"] for one in runs), "all are right", run)
+    t.expect([one["name"] for one in runs[:2]] == ["tilegemm", "cublas"], "both run", run)
+    t.expect(runs[0]["ratios"][0]["peer"] == "cublas" and runs[0]["ratios"][0]["median"] > 0,
+             "the ratios", run)
+    t.expect(report["clocks_before"]["sm_mhz"] == 1980 and
+             report["clocks_after"]["held_back_by"] == "power cap, heat", "the clocks", run)
+    table = t.good("bench", "20", "--rounds", 1, *args, env=env)
+    t.expect("clocks before: 1980 MHz" in table.out and "clocks after" in table.out, "table", table)
+
+
+def write_ncu(*lines):
+    os.makedirs("bin", exist_ok=True)
+    with open("bin/ncu", "w") as file:
+        file.write("\n".join(["#!/bin/sh", *lines, ""]))
+    os.chmod("bin/ncu", 0o755)
+
+
+def test_counted(t):
+    env = build_fake_gpu()
+    if not env:
+        print("test_counted is left out: nothing can stand before this library")
+        return
+    ladder = ["ladder", "24", "--backend", "cuda", "--rounds", 1, "--peer", "cublas=./cublas.so",
+              "--counted"]
+    run = Run(*ladder, env={**env, "PATH": "/nowhere"})
+    t.expect(run.status == 1 and "not on PATH" in run.err, "a sentence where ncu is missing", run)
+    t.expect(re.search(r"^v0_global .*✓", run.out, re.M), "the times are told all the same", run)
+    env["PATH"] = os.path.abspath("bin") + ":" + os.environ["PATH"]
+    write_ncu("echo '==ERROR== ERR_NVGPUCTRPERM: no permission'", "exit 1")
+    run = Run(*ladder, env=env)
+    t.expect(run.status == 1 and "ERR_NVGPUCTRPERM" in run.err, "and where it refuses", run)
+    write_ncu("shift 7", """echo '"0","1","gemm","x","dram__bytes_read.sum","byte","1,048,576"'""",
+              '"$@" || exit 1',
+              """echo '"0","1","gemm","x","dram__bytes_write.sum","Kbyte","2,048.5"'""")
+    run = t.good(*ladder, "--json", env=env)
+    rungs = json.loads(run.out)["ladder"]
+    t.expect([r["counted_bytes"] for r in rungs] == [1048576 + 2048500] * len(rungs), "sums", run)
+    t.expect(all(r["of_peer"] > 0 and r["occupied"] == 0.25 for r in rungs), "other columns", run)
+    run = t.good(*ladder, "--plot", "bars.svg", env=env, says=r"of cublas .* occupied .* counted")
+    t.expect(is_plot("bars.svg", "of cublas"), "bars", run)
 
 
 def test_wrong_library(t):

@@ -238,7 +238,7 @@ static void check_refusals(tg_limits l)
         {&t->block.n, 65, "block.n = 65 is not a multiple of warp.n = 64"},
         {&t->slices, 3, "block.k = 16 is not a multiple of slices = 3"},
         {&t->block.m, 64 * 32, "a block has 2048 threads, and the device allows 1024"},
-        {&t->block.k, 32, "a block stages 65536 bytes, and its fast memory holds 49152"},
+        {&t->block.k, 32, "a block takes 65536 bytes, and its fast memory holds 49152"},
     };
     char text[200];
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {

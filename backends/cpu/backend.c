@@ -17,6 +17,7 @@
 #endif
 
 #include "cpu.h"
+#include "module.h"
 
 _Static_assert(sizeof(int) >= 4, "tilings are ints");
 
@@ -282,19 +283,25 @@ static tg_status cpu_peak(tg_context *ctx, tg_type type, double *flops)
     return TG_OK;
 }
 
-const tg_backend tg_backend_cpu = {.name = "cpu",
-                                   .reason = cpu_reason,
-                                   .open = cpu_open,
-                                   .close = cpu_close,
-                                   .missing = cpu_missing,
-                                   .workspace = tg_cpu_workspace,
-                                   .gemm = tg_cpu_gemm,
-                                   .alloc = cpu_alloc,
-                                   .free = cpu_free,
-                                   .upload = cpu_upload,
-                                   .download = cpu_download,
-                                   .sync = cpu_sync,
-                                   .set_stream = cpu_set_stream,
-                                   .peak = cpu_peak,
-                                   .time_start = cpu_time_start,
-                                   .time_stop = cpu_time_stop};
+static const tg_backend cpu_backend = {.name = "cpu",
+                                       .reason = cpu_reason,
+                                       .open = cpu_open,
+                                       .close = cpu_close,
+                                       .missing = cpu_missing,
+                                       .workspace = tg_cpu_workspace,
+                                       .gemm = tg_cpu_gemm,
+                                       .alloc = cpu_alloc,
+                                       .free = cpu_free,
+                                       .upload = cpu_upload,
+                                       .download = cpu_download,
+                                       .sync = cpu_sync,
+                                       .set_stream = cpu_set_stream,
+                                       .peak = cpu_peak,
+                                       .time_start = cpu_time_start,
+                                       .time_stop = cpu_time_stop};
+
+const tg_module *tg_module_cpu(void)
+{
+    static const tg_module module = {TG_VERSION_TEXT, sizeof(tg_context), &cpu_backend};
+    return &module;
+}

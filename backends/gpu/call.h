@@ -18,10 +18,11 @@ typedef struct tg_call {
     int64_t b_row, b_col, b_item;
     int64_t c_row, c_col, c_item; /* c_col is 1 unless neither is */
     double alpha, beta;
-    int splits;      /* ranges of k that blocks of their own take, summed in order; 1: none */
-    tg_tail tail;    /* what happens to the tiles that do not fill the device once more     */
-    int units;       /* multiprocessors                                                     */
-    void *workspace; /* as many bytes as the kernel asked for, aligned to 256               */
+    int splits;          /* ranges of k that blocks of their own take, summed in order; 1: none */
+    tg_tail tail;        /* what happens to the tiles that do not fill the device once more     */
+    int units;           /* multiprocessors                                                     */
+    int64_t first_block; /* of this launch: a grid has fewer than 2^31 blocks             */
+    void *workspace;     /* as many bytes as the kernel asked for, aligned to 256               */
 } tg_call;
 
 /* One row of the table compiled for one type. Errors are the runtime's own codes; 0: no error. */

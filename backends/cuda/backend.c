@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * CUDA as a backend: what is CUDA's alone of the host half. The rest is backends/gpu/host.h. */
+#include "gpu.h"
+
+#include "host.h"
+
+const tg_kernel_entry *tg_cuda_simt_float(int row);
+const tg_kernel_entry *tg_cuda_simt_double(int row);
+int tg_cuda_spin(tg_type type, int units, double *flops, void *sink, void *stream);
+
+static void gpu_describe(tg_gpu *gpu, const struct cudaDeviceProp *properties, tg_limits *limits)
+{
+    gpu->arch = properties->major * 10 + properties->minor;
+    limits->lanes = (tg_mn){4, 8};
+    limits->fast_bytes = (int64_t)properties->sharedMemPerBlockOptin;
+}
+
+static void gpu_kernels(const tg_gpu *gpu, int row, tg_type type,
+                        const tg_kernel_entry *kernels[GPU_WAYS])
+{
+    (void)gpu;
+    kernels[0] = type == TG_F32 ? tg_cuda_simt_float(row) : tg_cuda_simt_double(row);
+}
+
+static int gpu_spin(tg_type type, int units, double *flops, void *sink, void *stream)
+{
+    return tg_cuda_spin(type, units, flops, sink, stream);
+}
+
+const tg_module *tg_module_cuda(void)
+{
+    static const tg_module module = {TG_VERSION_TEXT, sizeof(tg_context), &gpu_backend};
+    return &module;
+}

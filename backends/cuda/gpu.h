@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the shared GPU text must know of CUDA: the prefix of its names, and the largest limits that
+ * any of its devices has. C11 and CUDA C++. */
+#ifndef TG_CUDA_GPU_H
+#define TG_CUDA_GPU_H
+
+#include <cuda_runtime_api.h>
+
+#define GPU(name) cuda##name
+#define GPU_NAME "cuda"
+#define GPU_TEXT "CUDA"
+#define GPU_PROPERTIES struct cudaDeviceProp
+
+/* lanes, threads, vec bytes, registers, register bytes, fast bytes */
+#define TG_WIDEST_LIMITS                                \
+    {                                                   \
+        {4, 8}, 1024, 16, 255, 4, 227 << 10, 0, 0, 0, 0 \
+    }
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The rows of the table that multiply with matrix instructions, as CUDA kernels for f64. */
+#include <utility>
+
+#include "matrix.h"
+
+namespace tg::matrix
+{
+
+constexpr tg_tile rows[] = {
+#define M_N(m, n) \
+    {             \
+        m, n      \
+    }
+#define M_N_K(m, n, k) \
+    {                  \
+        m, n, k        \
+    }
+#define TG_FMA  \
+    {           \
+        1, 1, 1 \
+    }
+#define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note) \
+    {M_N_K block, M_N warp, M_N thread, vec, stages, slices, form, inst},
+#include "tiles.def"
+};
+constexpr int row_count = sizeof rows / sizeof rows[0];
+
+template <int Row> constexpr tg_kernel_entry entry_of()
+{
+    if constexpr (tg_tile_is_fma(rows[Row]))
+        return {};
+    else
+        return entry<rows[Row]>();
+}
+
+template <int... Row> const tg_kernel_entry *find(int row, std::integer_sequence<int, Row...>)
+{
+    static constexpr tg_kernel_entry entries[] = {entry_of<Row>()...};
+    return entries[row].launch ? &entries[row] : nullptr;
+}
+
+/* Compiled for every architecture: its version tells which code the driver took for a device. */
+__global__ void any_kernel() {}
+
+} // namespace tg::matrix
+
+/* NULL if the row is none of matrix instructions, or they do not multiply this type. */
+extern "C" const tg_kernel_entry *tg_cuda_matrix(int row, tg_type type)
+{
+    using namespace tg::matrix;
+    return type == TG_F64 && row >= 0 && row < row_count
+               ? find(row, std::make_integer_sequence<int, row_count>())
+               : nullptr;
+}
+
+/* limits.matrix of the current device: what the code that was built for it uses. */
+extern "C" int tg_cuda_matrix_rows(void)
+{
+    cudaFuncAttributes attributes;
+    if (cudaFuncGetAttributes(&attributes, tg::matrix::any_kernel) != cudaSuccess)
+        return 0;
+    return tg::matrix::inst_rows(attributes.ptxVersion * 10);
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The host half of a GPU backend, in C11: devices, streams, memory, and the one launch of a call.
+ * backend.c of CUDA or HIP includes gpu.h, which says what GPU(name) is, defines
+ *
+ *     int gpu_lanes(int device, int major, int minor, tg_limits *limits)    what properties leave
+ * out
+ *
+ *
+ * and then includes this file. Nothing here allocates or waits on the way of a call. */
+#ifndef TG_HOST_H
+#define TG_HOST_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "call.h"
+#include "gemm.h"
+#include "module.h"
+
+typedef struct tg_gpu {
+    int index, arch; /* arch: 90 for compute capability 9.0; HIP: 0x90a for gfx90a */
+    GPU(Stream_t) stream;
+    GPU(Event_t) start, stop, handover;
+} tg_gpu;
+
+/* All kernels of a row, the most special first; at most GPU_WAYS, NULL where there is none. */
+enum { GPU_WAYS = 4 };
+static void gpu_kernels(const tg_gpu *gpu, int row, tg_type type,
+                        const tg_kernel_entry *kernels[GPU_WAYS]);
+/* Fills lanes, and arch, from the device. */
+static void gpu_describe(tg_gpu *gpu, const GPU_PROPERTIES *properties, tg_limits *limits);
+/* Starts multiply-adds on all units, as many floating-point operations as *flops says. */
+static int gpu_spin(tg_type type, int units, double *flops, void *sink, void *stream);
+
+static tg_gpu *gpu_of(const tg_context *ctx) { return ctx->device; }
+
+/* ------------------------------------------------------------------------------------- failures */
+
+static tg_status gpu_fail(tg_context *ctx, int error, const char *what)
+{
+    (void)GPU(GetLastError)(); /* or it would be the next call's */
+    const tg_status status = error == GPU(ErrorMemoryAllocation) ? TG_OUT_OF_MEMORY
+                             : error == GPU(ErrorNoDevice) || error == GPU(ErrorInsufficientDriver)
+                                 ? TG_NO_DEVICE
+                                 : TG_DEVICE_ERROR;
+    return tg_fail(ctx, status, "%s: %s (" GPU_TEXT " error %d)", what,
+                   GPU(GetErrorString)((GPU(Error_t))error), error);
+}
+
+#define TRY(ctx, call)                             \
+    do {                                           \
+        const int error_ = (int)(call);            \
+        if (error_)                                \
+            return gpu_fail((ctx), error_, #call); \
+    } while (0)
+
+/* The device that calls go to belongs to the thread, and the caller may use another one. */
+static int enter(const tg_context *ctx)
+{
+    int before = gpu_of(ctx)->index;
+    if (GPU(GetDevice)(&before) == GPU(Success) && before != gpu_of(ctx)->index)
+        (void)GPU(SetDevice)(gpu_of(ctx)->index);
+    return before;
+}
+
+static tg_status leave(const tg_context *ctx, int before, tg_status status)
+{
+    if (before != gpu_of(ctx)->index)
+        (void)GPU(SetDevice)(before);
+    return status;
+}
+
+#define ON_DEVICE(name, parameters, arguments)            \
+    static tg_status name parameters                      \
+    {                                                     \
+        const int before = enter(ctx);                    \
+        return leave(ctx, before, name##_here arguments); \
+    }
+
+/* ----------------------------------------------------------------------------- devices, contexts
+ */
+
+static tg_status gpu_reason(char *reason, size_t size)
+{
+    int count = 0;
+    const int error = (int)GPU(GetDeviceCount)(&count);
+    if (!error && count > 0)
+        return TG_OK;
+    (void)GPU(GetLastError)();
+    snprintf(reason, size, "no " GPU_TEXT " device: %s",
+             error ? GPU(GetErrorString)((GPU(Error_t))error) : "the driver counts none");
+    return TG_NO_DEVICE;
+}
+
+static tg_status open_here(tg_context *ctx, tg_gpu *gpu)
+{
+    GPU_PROPERTIES properties;
+    TRY(ctx, GPU(SetDevice)(gpu->index));
+    TRY(ctx, GPU(GetDeviceProperties)(&properties, gpu->index));
+    snprintf(ctx->device_name, sizeof ctx->device_name, "%.100s", properties.name);
+    ctx->limits = (tg_limits){.threads = properties.maxThreadsPerBlock,
+                              .vec_bytes = 16,
+                              .registers = 255,
+                              .register_bytes = 4,
+                              .fast_bytes = (int64_t)properties.sharedMemPerBlock,
+                              .l3 = properties.l2CacheSize,
+                              .units = properties.multiProcessorCount};
+    gpu_describe(gpu, &properties, &ctx->limits);
+    TRY(ctx, GPU(EventCreate)(&gpu->start));
+    TRY(ctx, GPU(EventCreate)(&gpu->stop));
+    TRY(ctx, GPU(EventCreateWithFlags)(&gpu->handover, GPU(EventDisableTiming)));
+    return TG_OK;
+}
+
+static void gpu_close(tg_context *ctx)
+{
+    tg_gpu *gpu = gpu_of(ctx);
+    const int before = enter(ctx);
+    if (gpu->start)
+        (void)GPU(EventDestroy)(gpu->start);
+    if (gpu->stop)
+        (void)GPU(EventDestroy)(gpu->stop);
+    if (gpu->handover)
+        (void)GPU(EventDestroy)(gpu->handover);
+    leave(ctx, before, TG_OK);
+    free(gpu);
+}
+
+static tg_status gpu_open(tg_context *ctx, int device)
+{
+    int count = 0, before = 0;
+    TRY(ctx, GPU(GetDeviceCount)(&count));
+    if (device >= count)
+        return tg_fail(ctx, TG_NO_DEVICE, "device = %d, and " GPU_TEXT " counts %d", device, count);
+    tg_gpu *gpu = calloc(1, sizeof *gpu);
+    if (!gpu)
+        return tg_fail(ctx, TG_OUT_OF_MEMORY, "%zu bytes could not be had", sizeof *gpu);
+    gpu->index = device;
+    ctx->device = gpu;
+    (void)GPU(GetDevice)(&before);
+    const tg_status status = open_here(ctx, gpu);
+    (void)GPU(SetDevice)(before);
+    if (status)
+        gpu_close(ctx);
+    return status;
+}
+
+static tg_status gpu_sync_here(tg_context *ctx)
+{
+    TRY(ctx, GPU(StreamSynchronize)(gpu_of(ctx)->stream));
+    return TG_OK;
+}
+ON_DEVICE(gpu_sync, (tg_context * ctx), (ctx))
+
+/* What was queued on the old stream may still use the workspace: the new one waits for it. */
+static tg_status gpu_set_stream_here(tg_context *ctx, void *stream)
+{
+    tg_gpu *gpu = gpu_of(ctx);
+    if (stream != (void *)gpu->stream && ctx->workspace) {
+        TRY(ctx, GPU(EventRecord)(gpu->handover, gpu->stream));
+        TRY(ctx, GPU(StreamWaitEvent)((GPU(Stream_t))stream, gpu->handover, 0));
+    }
+    gpu->stream = (GPU(Stream_t))stream;
+    return TG_OK;
+}
+ON_DEVICE(gpu_set_stream, (tg_context * ctx, void *stream), (ctx, stream))
+
+/* --------------------------------------------------------------------------------------- memory */
+
+static tg_status gpu_alloc_here(tg_context *ctx, size_t bytes, void **memory)
+{
+    const int error = (int)GPU(Malloc)(memory, bytes);
+    if (error == GPU(ErrorMemoryAllocation)) {
+        (void)GPU(GetLastError)();
+        return tg_fail(ctx, TG_OUT_OF_MEMORY, "%zu bytes could not be had on the device", bytes);
+    }
+    return error ? gpu_fail(ctx, error, "allocating on the device") : TG_OK;
+}
+ON_DEVICE(gpu_alloc, (tg_context * ctx, size_t bytes, void **memory), (ctx, bytes, memory))
+
+static tg_status gpu_free_here(tg_context *ctx, void *memory)
+{
+    TRY(ctx, GPU(Free)(memory));
+    return TG_OK;
+}
+ON_DEVICE(gpu_free, (tg_context * ctx, void *memory), (ctx, memory))
+
+static tg_status gpu_upload_here(tg_context *ctx, void *device, const void *host, size_t bytes)
+{
+    GPU(Stream_t) stream = gpu_of(ctx)->stream;
+    TRY(ctx, GPU(MemcpyAsync)(device, host, bytes, GPU(MemcpyHostToDevice), stream));
+    TRY(ctx, GPU(StreamSynchronize)(stream));
+    return TG_OK;
+}
+ON_DEVICE(gpu_upload, (tg_context * ctx, void *device, const void *host, size_t bytes),
+          (ctx, device, host, bytes))
+
+static tg_status gpu_download_here(tg_context *ctx, void *host, const void *device, size_t bytes)
+{
+    GPU(Stream_t) stream = gpu_of(ctx)->stream;
+    TRY(ctx, GPU(MemcpyAsync)(host, device, bytes, GPU(MemcpyDeviceToHost), stream));
+    TRY(ctx, GPU(StreamSynchronize)(stream));
+    return TG_OK;
+}
+ON_DEVICE(gpu_download, (tg_context * ctx, void *host, const void *device, size_t bytes),
+          (ctx, host, device, bytes))
+
+/* ----------------------------------------------------------------------------------------- calls
+ */
+
+static const tg_kernel_entry *first_kernel(const tg_context *ctx, int row, tg_type type)
+{
+    const tg_kernel_entry *kernels[GPU_WAYS] = {NULL};
+    gpu_kernels(gpu_of(ctx), row, type, kernels);
+    for (int way = 0; way < GPU_WAYS; way++)
+        if (kernels[way])
+            return kernels[way];
+    return NULL;
+}
+
+static const char *gpu_missing(const tg_context *ctx, tg_tile tile, tg_type type)
+{
+    const int row = tg_tile_row_like(&tile, &ctx->limits, type);
+    if (row < 0)
+        return "GPUs run the rows of the table only: a kernel is compiled for each";
+    return first_kernel(ctx, row, type) ? NULL : "no kernel is compiled for this row and type here";
+}
+
+/* What no kernel of the row can take, say a matrix with neither stride 1, the plain row of that
+ * type does. */
+static const tg_kernel_entry *kernel_for(const tg_context *ctx, const tg_call *call, int row,
+                                         tg_type type)
+{
+    const int plain = tg_tile_find("t64x64x16_v2");
+    const int candidates[2] = {call->k > 0 ? row : plain, plain};
+    for (int i = 0; i < 2; i++) {
+        const tg_kernel_entry *kernels[GPU_WAYS] = {NULL};
+        gpu_kernels(gpu_of(ctx), candidates[i], type, kernels);
+        for (int way = 0; way < GPU_WAYS; way++)
+            if (kernels[way] && (!kernels[way]->takes || kernels[way]->takes(call)))
+                return kernels[way];
+    }
+    return NULL;
+}
+
+static tg_call call_of(const tg_context *ctx, const tg_problem *p, const tg_plan *plan)
+{
+    return (tg_call){.m = p->m,
+                     .n = p->n,
+                     .k = p->k,
+                     .batch = p->batch,
+                     .a = p->a.data,
+                     .b = p->b.data,
+                     .c = p->c.data,
+                     .a_row = p->a.row_stride,
+                     .a_col = p->a.col_stride,
+                     .a_item = p->a.batch_stride,
+                     .b_row = p->b.row_stride,
+                     .b_col = p->b.col_stride,
+                     .b_item = p->b.batch_stride,
+                     .c_row = p->c.row_stride,
+                     .c_col = p->c.col_stride,
+                     .c_item = p->c.batch_stride,
+                     .alpha = p->k > 0 ? p->alpha : 0,
+                     .beta = p->beta,
+                     .splits = p->k > 0 ? plan->splits : 1,
+                     .tail = plan->tail,
+                     .units = ctx->limits.units,
+                     .workspace = ctx->workspace};
+}
+
+static size_t gpu_workspace(const tg_context *ctx, const tg_problem *p, const tg_plan *plan)
+{
+    const tg_call call = call_of(ctx, p, plan);
+    const tg_kernel_entry *kernel = kernel_for(ctx, &call, plan->row, p->c.type);
+    return kernel && kernel->workspace ? kernel->workspace(&call) : 0;
+}
+
+static tg_status gpu_gemm_here(tg_context *ctx, const tg_problem *p, const tg_plan *plan)
+{
+    const tg_call call = call_of(ctx, p, plan);
+    const tg_kernel_entry *kernel = kernel_for(ctx, &call, plan->row, p->c.type);
+    if (!kernel)
+        return tg_fail(ctx, TG_NOT_SUPPORTED, "no kernel for this problem");
+    const int error = kernel->launch(&call, gpu_of(ctx)->stream);
+    return error ? gpu_fail(ctx, error, "the launch") : TG_OK;
+}
+ON_DEVICE(gpu_gemm, (tg_context * ctx, const tg_problem *p, const tg_plan *plan), (ctx, p, plan))
+
+/* ------------------------------------------------------------------------------------- measures */
+
+static tg_status gpu_time_start_here(tg_context *ctx)
+{
+    TRY(ctx, GPU(EventRecord)(gpu_of(ctx)->start, gpu_of(ctx)->stream));
+    return TG_OK;
+}
+ON_DEVICE(gpu_time_start, (tg_context * ctx), (ctx))
+
+static tg_status gpu_time_stop_here(tg_context *ctx, double *seconds)
+{
+    float milliseconds;
+    TRY(ctx, GPU(EventRecord)(gpu_of(ctx)->stop, gpu_of(ctx)->stream));
+    TRY(ctx, GPU(EventSynchronize)(gpu_of(ctx)->stop));
+    TRY(ctx, GPU(EventElapsedTime)(&milliseconds, gpu_of(ctx)->start, gpu_of(ctx)->stop));
+    *seconds = milliseconds * 1e-3;
+    return TG_OK;
+}
+ON_DEVICE(gpu_time_stop, (tg_context * ctx, double *seconds), (ctx, seconds))
+
+static tg_status gpu_peak(tg_context *ctx, tg_type type, double *flops)
+{
+    double work = 0, seconds = 0, best = 0;
+    void *sink = NULL;
+    tg_status status = gpu_alloc(ctx, sizeof(double), &sink);
+    for (int pass = 0; pass < 3 && !status; pass++) {
+        const int before = enter(ctx);
+        status = gpu_time_start(ctx);
+        const int error =
+            status ? 0 : gpu_spin(type, ctx->limits.units, &work, sink, gpu_of(ctx)->stream);
+        leave(ctx, before, TG_OK);
+        if (error)
+            status = gpu_fail(ctx, error, "the launch of the peak probe");
+        if (!status)
+            status = gpu_time_stop(ctx, &seconds);
+        if (!status && seconds > 0 && work / seconds > best)
+            best = work / seconds;
+    }
+    if (sink && gpu_free(ctx, sink) && !status)
+        status = ctx->status;
+    *flops = best;
+    return status;
+}
+
+static tg_status gpu_usage_here(tg_context *ctx, tg_tile tile, tg_type type, tg_usage *usage)
+{
+    const int row = tg_tile_row_like(&tile, &ctx->limits, type);
+    const tg_kernel_entry *kernel = row < 0 ? NULL : first_kernel(ctx, row, type);
+    if (!kernel)
+        return tg_fail(ctx, TG_NOT_SUPPORTED, "no kernel is compiled for this tiling");
+    const int error = kernel->usage(usage);
+    return error ? gpu_fail(ctx, error, "asking the driver") : TG_OK;
+}
+ON_DEVICE(gpu_usage, (tg_context * ctx, tg_tile tile, tg_type type, tg_usage *usage),
+          (ctx, tile, type, usage))
+
+static const tg_backend gpu_backend = {.name = GPU_NAME,
+                                       .reason = gpu_reason,
+                                       .open = gpu_open,
+                                       .close = gpu_close,
+                                       .missing = gpu_missing,
+                                       .workspace = gpu_workspace,
+                                       .gemm = gpu_gemm,
+                                       .alloc = gpu_alloc,
+                                       .free = gpu_free,
+                                       .upload = gpu_upload,
+                                       .download = gpu_download,
+                                       .sync = gpu_sync,
+                                       .set_stream = gpu_set_stream,
+                                       .peak = gpu_peak,
+                                       .time_start = gpu_time_start,
+                                       .time_stop = gpu_time_stop,
+                                       .usage = gpu_usage};
+
+#endif
