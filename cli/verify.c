@@ -146,12 +146,12 @@ double cli_verify_rows(const tg_problem *p, tg_input c0)
 {
     size_t most = (size_t)(p->m > p->k ? p->m : p->k) + 1;
     long double *memory = calloc(8 * most, sizeof *memory);
-    long double *cx = memory, *c_size = cx + most, *bx = c_size + most, *b_size = bx + most;
-    long double *abx = b_size + most, *ab_size = abx + most, *c0x = ab_size + most;
-    long double *c0_size = c0x + most;
     double worst = 0;
     if (!memory)
         return -1;
+    long double *cx = memory, *c_size = cx + most, *bx = c_size + most, *b_size = bx + most;
+    long double *abx = b_size + most, *ab_size = abx + most, *c0x = ab_size + most;
+    long double *c0_size = c0x + most;
     multiply_vector(cli_c_of(p), p->m, p->n, NULL, NULL, cx, c_size);
     if (p->alpha != 0) {
         multiply_vector(p->b, p->k, p->n, NULL, NULL, bx, b_size);

@@ -29,6 +29,9 @@
 /* One number of a tiling must lie in 1 .. TG_TILE_MAX; products of three then fit an int64_t. */
 #define TG_TILE_MAX (1 << 20)
 
+/* Fast memory serves so many bytes at once, one word from each of its banks. */
+#define TG_BANK_BYTES 128
+
 TG_FN int64_t tg_min(int64_t x, int64_t y) { return x < y ? x : y; }
 TG_FN int64_t tg_max(int64_t x, int64_t y) { return x > y ? x : y; }
 TG_FN int64_t tg_ceil_div(int64_t x, int64_t by) { return x / by + (x % by != 0); }
@@ -230,12 +233,6 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
     TG_REFUSE_IF(t.warp.n % unit.n,
                  "warp.n = %lld is not a multiple of the unit's %lld (thread.n x lanes, or inst.n)",
                  t.warp.n, unit.n)
-    TG_REFUSE_IF(matrix && t.warp.m % (t.inst.m / t.thread.m * t.vec),
-                 "warp.m = %lld is not a multiple of %lld: lanes read vec rows of A at a time",
-                 t.warp.m, t.inst.m / t.thread.m * t.vec)
-    TG_REFUSE_IF(matrix && t.warp.n % (t.inst.n * t.vec),
-                 "warp.n = %lld is not a multiple of %lld: lanes read vec columns of B at a time",
-                 t.warp.n, t.inst.n * t.vec)
     TG_REFUSE_IF(t.block.m % t.warp.m, "block.m = %lld is not a multiple of warp.m = %lld",
                  t.block.m, t.warp.m)
     TG_REFUSE_IF(t.block.n % t.warp.n, "block.n = %lld is not a multiple of warp.n = %lld",
@@ -243,6 +240,20 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
     TG_REFUSE_IF(t.block.k % ((int64_t)t.slices * t.inst.k),
                  "block.k = %lld is not a multiple of slices x inst.k = %lld", t.block.k,
                  (int64_t)t.slices * t.inst.k)
+    TG_REFUSE_IF(matrix && t.stages < 3,
+                 "stages = %lld is less than the %lld that keep matrix instructions busy", t.stages,
+                 3)
+    TG_REFUSE_IF(matrix && t.slices != 1, "slices = %lld, and matrix instructions take %lld",
+                 t.slices, 1)
+    TG_REFUSE_IF(matrix && t.warp.m * elem_bytes % TG_BANK_BYTES,
+                 "warp.m is %lld bytes, no multiple of all banks' %lld", t.warp.m * elem_bytes,
+                 TG_BANK_BYTES)
+    TG_REFUSE_IF(matrix && t.warp.n * elem_bytes % TG_BANK_BYTES,
+                 "warp.n is %lld bytes, no multiple of all banks' %lld", t.warp.n * elem_bytes,
+                 TG_BANK_BYTES)
+    TG_REFUSE_IF(matrix && t.block.k * elem_bytes % TG_BANK_BYTES,
+                 "block.k is %lld bytes, no multiple of all banks' %lld", t.block.k * elem_bytes,
+                 TG_BANK_BYTES)
     TG_REFUSE_IF(l.threads && tg_tile_threads(t, l.lanes) > l.threads,
                  "a block has %lld threads, and the device allows %lld",
                  tg_tile_threads(t, l.lanes), l.threads)

@@ -7,7 +7,7 @@
  * The simple way in:
  *
  *     tg_context *ctx;
- *     if (tg_open(&ctx, NULL, 0) == TG_OK)
+ *     if (tg_open(&ctx, "cpu", 0) == TG_OK)
  *         tg_sgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, m, n, k, 1, a, k, b, n, 0, c, n);
  *     if (tg_last_status(ctx) != TG_OK)
  *         puts(tg_last_error(ctx));
@@ -151,7 +151,8 @@ typedef enum tg_trans { TG_NO_TRANS = 111, TG_TRANS = 112, TG_CONJ_TRANS = 113 }
  *   - m == 0 or n == 0: nothing is touched, all three may be NULL.
  *   - NaN and Inf in A or B reach every C element they belong to: no multiplication is skipped.
  *   - C must not overlap A or B; where that can be seen it is refused.
- * The pointers are of the context's device: tg_alloc, or any memory on the CPU.
+ * The pointers are of the context's device: tg_alloc, or any memory on the CPU. Host memory that a
+ * GPU cannot reach is refused.
  * Sums are rounded in the element type, in an order that the tiling fixes, each within the bound
  *     |C - exact| <= gamma(k + 2) * (|alpha| |A| |B| + |beta| |C|)        (Higham, ASNA, 3.5). */
 TG_API tg_status tg_sgemm(tg_context *ctx, tg_layout layout, tg_trans transa, tg_trans transb,

@@ -16,6 +16,13 @@ void test_fork_first(void); /* before anything else has used the library */
 void test_threads(tg_context *ctx);
 void test_fork(tg_context *ctx);
 
+/* The backend that is tested: TG_TEST_BACKEND, or the CPU. */
+const char *api_backend(void);
+int api_is_cpu(void);
+
+/* Memory of the context's device that holds a copy of the bytes at host. */
+void *api_upload(tg_context *ctx, const void *host, size_t bytes);
+
 /* Multiplies m x k by k x n integers and compares with ==. 0: wrong, or an error. */
 int multiplies(tg_context *ctx, int m, int n, int k, unsigned seed);
 

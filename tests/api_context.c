@@ -84,7 +84,7 @@ static void test_environment(const char *name, const char *value, tg_status expe
 {
     tg_context *ctx = NULL;
     setenv(name, value, 1);
-    tg_status status = tg_open(&ctx, "cpu", 0);
+    tg_status status = tg_open(&ctx, api_backend(), 0);
     unsetenv(name);
     CHECK_SAY(status == expected, "%s=%s: status %d, expected %d: %s", name, value, (int)status,
               (int)expected, tg_last_error(ctx));
@@ -100,7 +100,9 @@ static void test_environment(const char *name, const char *value, tg_status expe
 static void test_all_environments(void)
 {
     test_environment("TILEGEMM_TILE", "t64x64x16", TG_OK, "");
-    test_environment("TILEGEMM_TILE", "24x40x3/24x40/3x5/1/1", TG_OK, "");
+    test_environment("TILEGEMM_TILE", "24x40x3/0x0/3x5/1/1", TG_OK, "");
+    test_environment("TILEGEMM_TILE", "24x40x3/24x40/3x5/1/1", api_is_cpu() ? TG_OK : TG_BAD_TILE,
+                     api_is_cpu() ? "" : "TILEGEMM_TILE|rows of the table");
     test_environment("TILEGEMM_TILE", "", TG_OK, "");
     test_environment("TILEGEMM_TILE", "t65x65x65", TG_BAD_ARGUMENT, "TILEGEMM_TILE|t65x65x65");
     test_environment("TILEGEMM_TILE", "24x40x3/24x40/3x5/1", TG_BAD_ARGUMENT,
@@ -118,6 +120,10 @@ static void test_all_environments(void)
         char parts[80];
         snprintf(parts, sizeof parts, "TILEGEMM_THREADS|%s", bad[i]);
         test_environment("TILEGEMM_THREADS", bad[i], TG_BAD_ARGUMENT, parts);
+    }
+    if (!api_is_cpu()) {
+        test_print("TILEGEMM_ISA is the CPU's alone\n");
+        return;
     }
     test_environment("TILEGEMM_ISA", "portable", TG_OK, "");
     test_environment("TILEGEMM_ISA", "", TG_OK, "");
@@ -141,60 +147,87 @@ void test_open(void)
     refuse_open("CPU", 0, TG_NO_BACKEND, "CPU", __LINE__);
     refuse_open("cpu", -1, TG_BAD_ARGUMENT, "device = -1", __LINE__);
     refuse_open("cpu", 7, TG_NO_DEVICE, "device = 7", __LINE__);
+    refuse_open(api_backend(), -1, TG_BAD_ARGUMENT, "device = -1", __LINE__);
+    refuse_open(api_backend(), 99, TG_NO_DEVICE, "device = 99", __LINE__);
     test_all_environments();
 }
 
 /* -------------------------------------------------------------------------------- workspace */
 
-enum { SIDE = 200 };
+enum { SIDE = 200, ELEMENTS = SIDE * SIDE, THIN = 8 };
 
-static float a[SIDE * SIDE], b[SIDE * SIDE], c[SIDE * SIDE];
+static float *a, *b, *c; /* of the device */
 
-static tg_problem square(void)
+static void take(tg_context *ctx)
+{
+    static float host[ELEMENTS];
+    for (int i = 0; i < ELEMENTS; i++)
+        host[i] = (float)(i % 7 - 3);
+    a = api_upload(ctx, host, sizeof host);
+    b = api_upload(ctx, host, sizeof host);
+    c = api_upload(ctx, host, sizeof host);
+}
+
+static void drop(tg_context *ctx)
+{
+    CHECK(!tg_free(ctx, a) && !tg_free(ctx, b) && !tg_free(ctx, c));
+}
+
+static tg_problem product(int m, int n, int k)
 {
     tg_problem p = TG_PROBLEM_INIT;
-    for (int i = 0; i < SIDE * SIDE; i++) {
-        a[i] = (float)(i % 7 - 3);
-        b[i] = (float)(i % 5 - 2);
-        c[i] = NAN;
-    }
-    p.m = p.n = p.k = SIDE;
-    p.a = (tg_input){a, SIDE, 1, 0, TG_F32};
-    p.b = (tg_input){b, SIDE, 1, 0, TG_F32};
-    p.c = (tg_output){c, SIDE, 1, 0, TG_F32};
+    p.m = m, p.n = n, p.k = k;
+    p.a = (tg_input){a, k, 1, 0, TG_F32};
+    p.b = (tg_input){b, n, 1, 0, TG_F32};
+    p.c = (tg_output){c, n, 1, 0, TG_F32};
     return p;
 }
 
-static int count_nans(void)
+static tg_problem square(void) { return product(SIDE, SIDE, SIDE); }
+
+static void poison_c(tg_context *ctx)
 {
+    static float host[ELEMENTS];
+    for (int i = 0; i < ELEMENTS; i++)
+        host[i] = NAN;
+    CHECK_OK(ctx, tg_upload(ctx, c, host, sizeof host));
+}
+
+static int count_nans(tg_context *ctx)
+{
+    static float host[ELEMENTS];
     int nans = 0;
-    for (int i = 0; i < SIDE * SIDE; i++)
-        nans += isnan(c[i]) != 0;
+    CHECK_OK(ctx, tg_download(ctx, host, c, sizeof host));
+    for (int i = 0; i < ELEMENTS; i++)
+        nans += isnan(host[i]) != 0;
     return nans;
 }
 
-static void test_workspace(tg_context *ctx, const char *tile_name)
+/* A CPU stages in every call; a GPU needs a workspace where blocks share the k of few elements. */
+static void test_workspace(tg_context *ctx, const char *tile_name, tg_problem p)
 {
-    tg_problem p = square();
     tg_tile tile = tg_tile_at(tg_tile_find(tile_name));
+    const int must_stage = api_is_cpu() || p.k > SIDE;
     size_t bytes = 0;
     char parts[80];
+    poison_c(ctx);
     CHECK_OK(ctx, tg_force(ctx, tile.vec ? &tile : NULL));
     CHECK_OK(ctx, tg_set_threads(ctx, 2));
     CHECK_OK(ctx, tg_gemm_workspace(ctx, &p, &bytes));
-    CHECK_SAY(bytes > 0, "%s stages nothing", tile_name);
-    void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    if (CHECK(memory != NULL)) {
+    CHECK_SAY(bytes > 0 || !must_stage, "%s stages nothing", tile_name);
+    void *memory = NULL;
+    CHECK_OK(ctx, tg_alloc(ctx, bytes, &memory));
+    if (memory) {
         CHECK_OK(ctx, tg_set_workspace(ctx, memory, bytes - 1));
         snprintf(parts, sizeof parts, "workspace|%zu|%zu", bytes - 1, bytes);
         CHECK_REFUSED(ctx, tg_gemm(ctx, &p), TG_SMALL_WORKSPACE, parts);
-        CHECK_INT(count_nans(), SIDE * SIDE);
+        CHECK_INT(count_nans(ctx), ELEMENTS);
         CHECK_OK(ctx, tg_set_workspace(ctx, memory, bytes));
         CHECK_OK(ctx, tg_gemm(ctx, &p));
-        CHECK_INT(count_nans(), 0);
+        CHECK_INT(count_nans(ctx), ELEMENTS - p.m * p.n);
         CHECK_OK(ctx, tg_set_workspace(ctx, NULL, 0));
     }
-    free(memory);
+    CHECK_OK(ctx, tg_free(ctx, memory));
     CHECK(multiplies(ctx, 250, 260, 270, 3));
     p.m = 0;
     CHECK_OK(ctx, tg_gemm_workspace(ctx, &p, &bytes));
@@ -271,7 +304,7 @@ static void test_settings_take_effect(tg_context *ctx)
     for (int i = 1; i < 4; i++) {
         CHECK_OK(ctx, tg_set_threads(ctx, i));
         CHECK_INT(picked(ctx, &p, &threads), chosen);
-        CHECK_INT(threads, i);
+        CHECK_INT(threads, api_is_cpu() ? i : 1);
     }
     CHECK_OK(ctx, tg_set_threads(ctx, 0));
 }
@@ -317,10 +350,12 @@ static void test_memory(tg_context *ctx)
 void test_settings(tg_context *ctx)
 {
     static const tg_type types[] = {TG_F32, TG_F64};
-    test_workspace(ctx, "free");
-    test_workspace(ctx, "t64x64x16");
-    test_workspace(ctx, "t24x40x3");
-    test_workspace(ctx, "t64x64x32_k4");
+    take(ctx);
+    test_workspace(ctx, "free", square());
+    test_workspace(ctx, "free", product(THIN, THIN, ELEMENTS / THIN));
+    test_workspace(ctx, "t64x64x16", square());
+    test_workspace(ctx, "t24x40x3", square());
+    test_workspace(ctx, "t64x64x32_k4", square());
     test_pick_and_force(ctx);
     test_settings_take_effect(ctx);
     test_plans_do_not_mix(ctx);
@@ -338,4 +373,5 @@ void test_settings(tg_context *ctx)
         CHECK_OK(ctx, tg_time_stop(ctx, &second));
         CHECK_SAY(first >= 0 && second > first && second < 60, "%g and %g seconds", first, second);
     }
+    drop(ctx);
 }

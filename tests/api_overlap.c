@@ -11,7 +11,7 @@
 
 enum { CELLS = 1200, MIDDLE = CELLS / 2 };
 
-static double cells[CELLS];
+static double *cells; /* of the device */
 
 static int between(uint64_t *h, int low, int high)
 {
@@ -166,9 +166,12 @@ static void test_named(tg_context *ctx)
 
 void test_overlap(tg_context *ctx)
 {
+    static double host[CELLS];
     for (int i = 0; i < CELLS; i++)
-        cells[i] = i;
+        host[i] = i;
+    cells = api_upload(ctx, host, sizeof host);
     test_named(ctx);
     test_rectangles(ctx);
     test_any_strides(ctx);
+    CHECK_OK(ctx, tg_free(ctx, cells));
 }

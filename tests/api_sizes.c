@@ -11,7 +11,9 @@
 #include "api.h"
 #include "test.h"
 
+/* What the device's memory is filled from, and what comes back from it. */
 static float a[16], b[16], c[16];
+static float *device_a, *device_b, *device_c;
 
 static void fill(void)
 {
@@ -28,10 +30,25 @@ static tg_problem square(void)
     tg_problem p = TG_PROBLEM_INIT;
     fill();
     p.m = p.n = p.k = 4;
-    p.a = (tg_input){a, 4, 1, 0, TG_F32};
-    p.b = (tg_input){b, 4, 1, 0, TG_F32};
-    p.c = (tg_output){c, 4, 1, 0, TG_F32};
+    p.a = (tg_input){device_a, 4, 1, 0, TG_F32};
+    p.b = (tg_input){device_b, 4, 1, 0, TG_F32};
+    p.c = (tg_output){device_c, 4, 1, 0, TG_F32};
     return p;
+}
+
+static void send(tg_context *ctx)
+{
+    CHECK(!tg_upload(ctx, device_a, a, sizeof a) && !tg_upload(ctx, device_b, b, sizeof b) &&
+          !tg_upload(ctx, device_c, c, sizeof c));
+}
+
+static void fetch(tg_context *ctx) { CHECK(!tg_download(ctx, c, device_c, sizeof c)); }
+
+static void run(tg_context *ctx, const tg_problem *p)
+{
+    send(ctx);
+    CHECK_OK(ctx, tg_gemm(ctx, p));
+    fetch(ctx);
 }
 
 static int c_is_scaled(double by)
@@ -43,12 +60,12 @@ static int c_is_scaled(double by)
 }
 
 /* Runs a changed square(), which must leave C scaled by a number. */
-#define SCALES(change, by)               \
-    do {                                 \
-        tg_problem p = square();         \
-        change;                          \
-        CHECK_OK(ctx, tg_gemm(ctx, &p)); \
-        CHECK(c_is_scaled(by));          \
+#define SCALES(change, by)       \
+    do {                         \
+        tg_problem p = square(); \
+        change;                  \
+        run(ctx, &p);            \
+        CHECK(c_is_scaled(by));  \
     } while (0)
 #define NO_DATA(p) ((p).a.data = (p).b.data = NULL)
 
@@ -75,8 +92,10 @@ static void test_empty(tg_context *ctx)
     fill();
     CHECK_OK(ctx, tg_sgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, 0, 0, 0, 1, NULL, 1, NULL,
                            1, 0, NULL, 1));
+    send(ctx);
     CHECK_OK(ctx, tg_sgemm(ctx, TG_COL_MAJOR, TG_TRANS, TG_CONJ_TRANS, 4, 4, 0, 1, NULL, 1, NULL, 4,
-                           2, c, 4));
+                           2, device_c, 4));
+    fetch(ctx);
     CHECK(c_is_scaled(2));
 }
 
@@ -85,14 +104,14 @@ static void test_nan_scalars(tg_context *ctx)
     int nans = 0;
     tg_problem p = square();
     p.alpha = NAN;
-    CHECK_OK(ctx, tg_gemm(ctx, &p));
+    run(ctx, &p);
     for (int i = 0; i < 16; i++)
         nans += isnan(c[i]) != 0;
     CHECK_INT(nans, 16);
     p = square();
     p.beta = NAN;
     p.k = 0;
-    CHECK_OK(ctx, tg_gemm(ctx, &p));
+    run(ctx, &p);
     for (int i = 0; i < 16; i++)
         nans += isnan(c[i]) != 0;
     CHECK_INT(nans, 32);
@@ -102,67 +121,99 @@ static void test_nan_scalars(tg_context *ctx)
 static void test_idle_strides(tg_context *ctx)
 {
     fill();
-    CHECK_OK(ctx, tg_sgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, 1, 4, 1, 1, a, INT64_MAX, b,
-                           INT64_MAX, 0, c, INT64_MAX));
+    send(ctx);
+    CHECK_OK(ctx, tg_sgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, 1, 4, 1, 1, device_a,
+                           INT64_MAX, device_b, INT64_MAX, 0, device_c, INT64_MAX));
+    fetch(ctx);
     CHECK(c[0] == -1 && c[1] == 0 && c[2] == 1 && c[3] == -1 && c[4] == 104);
     fill();
-    CHECK_OK(ctx, tg_sgemm(ctx, TG_COL_MAJOR, TG_NO_TRANS, TG_NO_TRANS, 4, 1, 1, 1, a, INT64_MAX, b,
-                           INT64_MAX, 0, c, INT64_MAX));
+    send(ctx);
+    CHECK_OK(ctx, tg_sgemm(ctx, TG_COL_MAJOR, TG_NO_TRANS, TG_NO_TRANS, 4, 1, 1, 1, device_a,
+                           INT64_MAX, device_b, INT64_MAX, 0, device_c, INT64_MAX));
+    fetch(ctx);
     CHECK(c[0] == -1 && c[3] == -4 && c[4] == 104);
     tg_problem p = square();
     p.a.batch_stride = p.b.batch_stride = p.c.batch_stride = INT64_MIN;
-    CHECK_OK(ctx, tg_gemm(ctx, &p));
+    run(ctx, &p);
     CHECK(c[0] == a[0] * b[0] + a[1] * b[4] + a[2] * b[8] + a[3] * b[12]);
     p = square();
     p.n = 1;
     p.b.col_stride = INT64_MIN, p.c.col_stride = INT64_MAX;
-    CHECK_OK(ctx, tg_gemm(ctx, &p));
+    run(ctx, &p);
     CHECK(c[1] == 101 && c[4] != 104);
     p = square();
     p.m = p.n = 1;
     p.a.row_stride = p.b.col_stride = p.c.row_stride = p.c.col_stride = INT64_MIN;
-    CHECK_OK(ctx, tg_gemm(ctx, &p));
+    run(ctx, &p);
     CHECK(c[0] == a[0] * b[0] + a[1] * b[4] + a[2] * b[8] + a[3] * b[12] && c[1] == 101);
 }
 
-static void *reserve(size_t bytes)
+/* Device memory; on the CPU, only address space until it is written. */
+static void *reserve(tg_context *ctx, size_t bytes)
 {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = NULL;
+    if (!api_is_cpu())
+        return tg_alloc(ctx, bytes, &memory) ? NULL : memory;
+    memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                  -1, 0);
     return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void release(tg_context *ctx, void *memory, size_t bytes)
+{
+    if (!api_is_cpu())
+        tg_free(ctx, memory);
+    else if (memory)
+        munmap(memory, bytes);
+}
+
+enum { SIDE = 3 };
+
+static void check_far(tg_context *ctx, float *x[3], int64_t ld)
+{
+    float host[3][SIDE * SIDE];
+    for (int i = 0; i < SIDE * SIDE; i++)
+        for (int matrix = 0; matrix < 3; matrix++) {
+            host[matrix][i] = (float)(i * (matrix + 1) % 5 - matrix);
+            CHECK_OK(ctx, tg_upload(ctx, x[matrix] + i / SIDE * ld + i % SIDE, &host[matrix][i],
+                                    sizeof(float)));
+        }
+    CHECK_OK(ctx, tg_sgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_TRANS, SIDE, SIDE, SIDE, 1, x[0], ld,
+                           x[1], ld, 0, x[2], ld));
+    for (int i = 0; i < SIDE * SIDE; i++) {
+        float sum = 0, got = NAN;
+        for (int p = 0; p < SIDE; p++)
+            sum += host[0][i / SIDE * SIDE + p] * host[1][i % SIDE * SIDE + p];
+        CHECK_OK(ctx, tg_download(ctx, &got, x[2] + i / SIDE * ld + i % SIDE, sizeof got));
+        CHECK(got == sum);
+    }
 }
 
 /* Products of index and stride beyond 32 bits; only the pages with elements become real. */
 static void test_far_strides(tg_context *ctx)
 {
-    enum { SIDE = 3 };
     const int64_t ld = ((int64_t)1 << 31) + 7;
     const size_t bytes = (size_t)(SIDE - 1) * (size_t)ld * sizeof(float) + 4096;
-    float *x[3] = {reserve(bytes), reserve(bytes), reserve(bytes)};
-    if (x[0] && x[1] && x[2]) {
-        for (int i = 0; i < SIDE * SIDE; i++)
-            for (int matrix = 0; matrix < 3; matrix++)
-                x[matrix][i / SIDE * ld + i % SIDE] = (float)(i * (matrix + 1) % 5 - matrix);
-        CHECK_OK(ctx, tg_sgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_TRANS, SIDE, SIDE, SIDE, 1, x[0],
-                               ld, x[1], ld, 0, x[2], ld));
-        for (int i = 0; i < SIDE * SIDE; i++) {
-            float sum = 0;
-            for (int p = 0; p < SIDE; p++)
-                sum += x[0][i / SIDE * ld + p] * x[1][i % SIDE * ld + p];
-            CHECK(x[2][i / SIDE * ld + i % SIDE] == sum);
-        }
-    } else {
-        test_print("no address space for strides beyond 2^31\n");
-    }
+    float *x[3];
     for (int matrix = 0; matrix < 3; matrix++)
-        if (x[matrix])
-            munmap(x[matrix], bytes);
+        x[matrix] = reserve(ctx, bytes);
+    if (x[0] && x[1] && x[2])
+        check_far(ctx, x, ld);
+    else
+        test_print("no room for strides beyond 2^31\n");
+    for (int matrix = 0; matrix < 3; matrix++)
+        release(ctx, x[matrix], bytes);
 }
 
 void test_sizes(tg_context *ctx)
 {
+    fill();
+    device_a = api_upload(ctx, a, sizeof a);
+    device_b = api_upload(ctx, b, sizeof b);
+    device_c = api_upload(ctx, c, sizeof c);
     test_empty(ctx);
     test_nan_scalars(ctx);
     test_idle_strides(ctx);
     test_far_strides(ctx);
+    CHECK(!tg_free(ctx, device_a) && !tg_free(ctx, device_b) && !tg_free(ctx, device_c));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Threads and processes: the same bits for every number of threads, many contexts at once, calls
- * inside a caller's parallel region, and children made by fork(), where an OpenMP runtime waits for
- * threads that do not exist any more. */
+ * inside a caller's parallel region, and, on the CPU, children made by fork(), where an OpenMP
+ * runtime waits for threads that do not exist any more. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,7 +23,8 @@ enum { RUNS = 20 };
 
 typedef struct real {
     int m, n, k;
-    double *a, *b, *c, *first;
+    double *a, *b, *c, *first;              /* of the host */
+    double *device_a, *device_b, *device_c; /* of the device */
 } real;
 
 static double *new_array(int count, uint64_t seed)
@@ -42,8 +43,10 @@ static void check_same_bits(tg_context *ctx, const real *r, const char *tile)
         tg_set_threads(ctx, threads);
         for (int i = 0; i < r->m * r->n; i++)
             r->c[i] = 0.1 * i;
+        tg_upload(ctx, r->device_c, r->c, bytes);
         CHECK_OK(ctx, tg_dgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_TRANS, r->m, r->n, r->k, 0.7,
-                               r->a, r->k, r->b, r->k, 0.3, r->c, r->n));
+                               r->device_a, r->k, r->device_b, r->k, 0.3, r->device_c, r->n));
+        CHECK(!tg_download(ctx, r->c, r->device_c, bytes));
         if (run == 0)
             memcpy(r->first, r->c, bytes);
         else if (!CHECK_SAY(memcmp(r->first, r->c, bytes) == 0,
@@ -53,30 +56,39 @@ static void check_same_bits(tg_context *ctx, const real *r, const char *tile)
     }
 }
 
-static void test_determinism(tg_context *ctx)
+static void test_shape(tg_context *ctx, real r)
 {
     static const char *const tiles[] = {"free",      "t64x64x16", "t64x64x32_k4",
                                         "v1_shared", "v0_global", "c6x8"};
+    const size_t size = sizeof(double);
+    r.a = new_array(r.m * r.k, 1), r.b = new_array(r.k * r.n, 2);
+    r.c = new_array(r.m * r.n, 3), r.first = new_array(r.m * r.n, 4);
+    if (CHECK(r.a && r.b && r.c && r.first)) {
+        r.device_a = api_upload(ctx, r.a, (size_t)(r.m * r.k) * size);
+        r.device_b = api_upload(ctx, r.b, (size_t)(r.k * r.n) * size);
+        r.device_c = api_upload(ctx, r.c, (size_t)(r.m * r.n) * size);
+    }
+    for (size_t i = 0; r.device_c && i < sizeof tiles / sizeof tiles[0]; i++) {
+        tg_tile tile;
+        int is_named = tg_tile_parse(tiles[i], &tile, NULL, 0) == TG_OK;
+        if (is_named && tg_tile_refusal(ctx, &tile, TG_F64))
+            continue;
+        CHECK_OK(ctx, tg_force(ctx, is_named ? &tile : NULL));
+        check_same_bits(ctx, &r, tiles[i]);
+    }
+    CHECK(!tg_free(ctx, r.device_a) && !tg_free(ctx, r.device_b) && !tg_free(ctx, r.device_c));
+    free(r.a);
+    free(r.b);
+    free(r.c);
+    free(r.first);
+}
+
+static void test_determinism(tg_context *ctx)
+{
     static const int shapes[][3] = {
         {130, 170, 190}, {3, 2000, 700}, {1500, 5, 600}, {64, 48, 3000}};
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        real r = {shapes[i][0], shapes[i][1], shapes[i][2], NULL, NULL, NULL, NULL};
-        r.a = new_array(r.m * r.k, 1), r.b = new_array(r.k * r.n, 2);
-        r.c = new_array(r.m * r.n, 3), r.first = new_array(r.m * r.n, 4);
-        for (size_t j = 0; r.a && r.b && r.c && r.first && j < sizeof tiles / sizeof tiles[0];
-             j++) {
-            tg_tile tile;
-            int is_named = tg_tile_parse(tiles[j], &tile, NULL, 0) == TG_OK;
-            if (is_named && tg_tile_refusal(ctx, &tile, TG_F64))
-                continue;
-            CHECK_OK(ctx, tg_force(ctx, is_named ? &tile : NULL));
-            check_same_bits(ctx, &r, tiles[j]);
-        }
-        free(r.a);
-        free(r.b);
-        free(r.c);
-        free(r.first);
-    }
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        test_shape(ctx, (real){.m = shapes[i][0], .n = shapes[i][1], .k = shapes[i][2]});
     tg_force(ctx, NULL);
     tg_set_threads(ctx, 0);
 }
@@ -90,8 +102,8 @@ static void *work(void *seed)
 {
     unsigned number = *(unsigned *)seed;
     tg_context *ctx;
-    int ok =
-        tg_open(&ctx, "cpu", 0) == TG_OK && tg_set_threads(ctx, 1 + (int)(number % 3)) == TG_OK;
+    int ok = tg_open(&ctx, api_backend(), 0) == TG_OK &&
+             tg_set_threads(ctx, 1 + (int)(number % 3)) == TG_OK;
     for (unsigned i = 0; ok && i < 6; i++) {
         tg_tile tile = tg_tile_at((int)((number + i) % 18));
         int is_legal = tg_tile_refusal(ctx, &tile, TG_F32) == NULL;
@@ -187,7 +199,7 @@ static int use_new(tg_context *inherited)
 {
     tg_context *ctx;
     (void)inherited;
-    int ok = tg_open(&ctx, "cpu", 0) == TG_OK && use_inherited(ctx);
+    int ok = tg_open(&ctx, api_backend(), 0) == TG_OK && use_inherited(ctx);
     tg_close(ctx);
     return ok;
 }
@@ -204,6 +216,10 @@ static int use_in_grandchild(tg_context *ctx)
 /* The program has used OpenMP before, but not this library. */
 void test_fork_first(void)
 {
+    if (!api_is_cpu()) {
+        test_print("the device of %s is lost in a child of fork: not tested\n", api_backend());
+        return;
+    }
 #ifdef _OPENMP
     int threads = 0;
 #pragma omp parallel num_threads(2) reduction(+ : threads)
@@ -215,6 +231,8 @@ void test_fork_first(void)
 
 void test_fork(tg_context *ctx)
 {
+    if (!api_is_cpu())
+        return;
     CHECK(use_inherited(ctx));
     check_in_child("the inherited context", use_inherited, ctx);
     check_in_child("a new context", use_new, ctx);

@@ -3,7 +3,9 @@
  * What the header promises about calls: arguments, contexts, threads. While the parts run, stdout
  * and stderr lead to a file that must stay empty: the library does not print.
  *
- *     test_api [PART]     arguments, contexts, threads or fork; all without it */
+ *     test_api [PART]     arguments, overlap, contexts, threads or fork; all without it
+ *
+ * The backend is the CPU, or the one that TG_TEST_BACKEND names. */
 #define _GNU_SOURCE
 #include "api.h"
 
@@ -14,6 +16,39 @@
 #include <unistd.h>
 
 #include "test.h"
+
+const char *api_backend(void)
+{
+    const char *name = getenv("TG_TEST_BACKEND");
+    return name ? name : "cpu";
+}
+
+int api_is_cpu(void) { return strcmp(api_backend(), "cpu") == 0; }
+
+void *api_upload(tg_context *ctx, const void *host, size_t bytes)
+{
+    void *memory = NULL;
+    CHECK_SAY(!tg_alloc(ctx, bytes, &memory) && !tg_upload(ctx, memory, host, bytes),
+              "%zu bytes of device memory: %s", bytes, tg_last_error(ctx));
+    return memory;
+}
+
+/* The same on the host's copies of matrices; C comes back. */
+static int multiply_copies(tg_context *ctx, int m, int n, int k, const float *a, const float *b,
+                           float *c)
+{
+    const size_t a_bytes = (size_t)m * (size_t)k * sizeof *a,
+                 b_bytes = (size_t)k * (size_t)n * sizeof *b,
+                 c_bytes = (size_t)m * (size_t)n * sizeof *c;
+    void *x = NULL, *y = NULL, *z = NULL;
+    int ok =
+        !tg_alloc(ctx, a_bytes, &x) && !tg_alloc(ctx, b_bytes, &y) && !tg_alloc(ctx, c_bytes, &z) &&
+        !tg_upload(ctx, x, a, a_bytes) && !tg_upload(ctx, y, b, b_bytes) &&
+        !tg_upload(ctx, z, c, c_bytes) &&
+        !tg_sgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, m, n, k, 1, x, k, y, n, 0, z, n) &&
+        !tg_download(ctx, c, z, c_bytes);
+    return !tg_free(ctx, x) && !tg_free(ctx, y) && !tg_free(ctx, z) && ok;
+}
 
 int multiplies(tg_context *ctx, int m, int n, int k, unsigned seed)
 {
@@ -27,8 +62,7 @@ int multiplies(tg_context *ctx, int m, int n, int k, unsigned seed)
         b[i] = (float)(test_hash(~(uint64_t)i - seed) % 15) - 7;
     for (int i = 0; ok && i < m * n; i++)
         c[i] = NAN;
-    ok = ok && tg_sgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, m, n, k, 1, a, k, b, n, 0, c,
-                        n) == TG_OK;
+    ok = ok && multiply_copies(ctx, m, n, k, a, b, c);
     for (int i = 0; ok && i < m; i++)
         for (int j = 0; ok && j < n; j++) {
             float sum = 0;
@@ -88,14 +122,15 @@ int main(int argc, char **argv)
     tg_context *ctx;
     if (is_wanted("fork", argc, argv))
         test_fork_first();
-    if (!CHECK(file >= 0) || !CHECK(tg_open(&ctx, "cpu", 0) == TG_OK))
+    if (!CHECK(file >= 0) || !CHECK(tg_open(&ctx, api_backend(), 0) == TG_OK))
         return test_close();
     if (is_wanted("arguments", argc, argv)) {
         test_arguments(ctx);
         test_other_arguments(ctx);
-        test_overlap(ctx);
         test_sizes(ctx);
     }
+    if (is_wanted("overlap", argc, argv))
+        test_overlap(ctx);
     if (is_wanted("contexts", argc, argv)) {
         test_open();
         test_settings(ctx);

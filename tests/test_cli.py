@@ -471,6 +471,38 @@ def test_fake_gpu(t):
     t.refused(1, "nowhere.so", "ladder", "8", *gpu, "--peer", "x=./nowhere.so", env=env)
 
 
+def test_real_gpu(t):
+    env = {**UTF8, "CUDA_VISIBLE_DEVICES": "0"}
+    if Run("explain", "64", "--backend", "cuda", env=env).status != 0:
+        print("test_real_gpu is left out: there is none")
+        return
+    gpu = ["--backend", "cuda"]
+    peer = os.environ.get("TILEGEMM_TEST_CUBLAS")
+    peer = ["--peer", f"cublas={peer}"] if peer else []
+    t.good("check", *gpu, env=env, says="all exactly right")
+    t.good("info", *gpu, env=env, says="a unit holds")
+    t.good("tiles", *gpu, env=env, says="v0_global .*✓")
+    t.good("ladder", "300x200x100", *gpu, *peer, "--plot", "bars.svg", env=env, says="k10_warp .*✓")
+    t.good("explain", "1000x900x800", *gpu, env=env, says="by the driver")
+    save("a.npy", integers(30, 30, 1))
+    t.good("multiply", "a.npy", "a.npy", "-o", "c.npy", "--verify", *gpu, env=env, says="exactly")
+    for kind in ["f32", "f64"]:
+        bench_on_gpu(t, [*gpu, *peer, "--type", kind], env, bool(peer))
+    if shutil.which("ncu"):
+        run = t.good("ladder", "512", *gpu, "--counted", "--json", env=env)
+        t.expect(all(r["counted_bytes"] > 0 for r in json.loads(run.out)["ladder"]), "counts", run)
+
+
+def bench_on_gpu(t, args, env, has_peer):
+    with open("shapes", "w") as file:
+        file.write("100 NN\n128x120x136 NT\n99x77x55 TN\n64x96x32 TT *30\n1x999x555\n7x1x1 *2\n")
+    run = t.good("bench", "--shapes", "shapes", "--rounds", 2, "--json", *args, env=env)
+    runs = [one for result in json.loads(run.out)["results"] for one in result["runs"]]
+    t.expect(len(runs) == 6 + 6 * has_peer and all(one["correct"] for one in runs), "right", run)
+    t.good("bench", "512", "--tile", "all", "--rounds", 2, "--roofline", "roof.svg", *args, env=env,
+           says="the chooser reaches")
+
+
 def bench_with_cublas(t, args, env):
     with open("shapes", "w") as file:
         file.write("24x31x17 NN\n24x31x17 NT\n24x31x17 TN\n24x31x17 TT *3\n1x9x5\n9x1x1 *2\n")

@@ -4,7 +4,7 @@
  * FMA, launched as the host half launches it, with integers so small that every sum is exact,
  * against three loops, compared with ==.
  *
- *     test_simt_4x8 [--thin] [ROW]     the lane grid is part of the program: tests/meson.build
+ *     test_simt_4x8 [--thin] [ROW]     LANES and FAST_KIB of a block: from tests/meson.build
  *
  * Matrices lie against forbidden pages (guard.h), and what is not an element of C must come back
  * bit by bit. */
@@ -17,6 +17,10 @@
 
 #include "fibers.h"
 
+#define TG_WIDEST_LIMITS                                         \
+    {                                                            \
+        {LANES}, 1024, 16, 255, 4, FAST_KIB << 10, 0, 0, 0, 0, 0 \
+    }
 #include "simt_table.h"
 
 extern "C" {

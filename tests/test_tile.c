@@ -196,6 +196,17 @@ static void test_bad_text(void)
     {128, 128, 16}, {64, 64}, {8, 8}, 4, 2, 1, TG_OUTER_T, { 1, 1, 1 }
 #define OVER (TG_TILE_MAX + 1)
 
+static void check_refusal(tg_tile t, tg_limits l, int elem_bytes, const char *sentence)
+{
+    char text[200];
+    tg_verdict verdict = tg_tile_check(t, l, elem_bytes);
+    CHECK_SAY(verdict.rule != NULL, "legal, not \"%s\"", sentence);
+    if (verdict.rule) {
+        tg_verdict_print(verdict, text, sizeof text);
+        CHECK_TEXT(text, sentence);
+    }
+}
+
 /* One number of a legal tiling changed, and what is then said of it on a 4x8 grid. */
 static void check_refusals(tg_limits l)
 {
@@ -228,7 +239,12 @@ static void check_refusals(tg_limits l)
         {&t->inst.m, 16, "inst starts with 16x1"},
         {&t->inst.n, 8, "inst starts with 1x8"},
         {&t->inst.k, 4, "FMA, 1x1x1, only"},
-        {&t->inst.m, 0, "inst starts with 0x1"},
+        {&t->inst.m, 0, "inst.m = 0 is less than 1"},
+        {&t->inst.m, OVER, "inst.m = 1048577 is more than 1048576"},
+        {&t->inst.n, -1, "inst.n = -1 is less than 1"},
+        {&t->inst.n, OVER, "inst.n = 1048577 is more than 1048576"},
+        {&t->inst.k, 0, "inst.k = 0 is less than 1"},
+        {&t->inst.k, OVER, "inst.k = 1048577 is more than 1048576"},
         {&t->vec, 3, "vec = 3 is not a power of 2"},
         {&t->vec, 8, "vec is 32 bytes, and one instruction moves 16"},
         {&t->thread.n, 6, "thread.n = 6 is not a multiple of vec = 4"},
@@ -236,21 +252,56 @@ static void check_refusals(tg_limits l)
         {&t->warp.n, 96, "warp.n = 96 is not a multiple of the unit's 64"},
         {&t->block.m, 96, "block.m = 96 is not a multiple of warp.m = 64"},
         {&t->block.n, 65, "block.n = 65 is not a multiple of warp.n = 64"},
-        {&t->slices, 3, "block.k = 16 is not a multiple of slices = 3"},
+        {&t->slices, 3, "block.k = 16 is not a multiple of slices x inst.k = 3"},
         {&t->block.m, 64 * 32, "a block has 2048 threads, and the device allows 1024"},
         {&t->block.k, 32, "a block takes 65536 bytes, and its fast memory holds 49152"},
     };
-    char text[200];
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         *t = (tg_tile){LEGAL};
         *table[i].number = table[i].value;
-        tg_verdict verdict = tg_tile_check(*t, l, 4);
-        CHECK_SAY(verdict.rule != NULL, "legal, not \"%s\"", table[i].sentence);
-        if (verdict.rule) {
-            tg_verdict_print(verdict, text, sizeof text);
-            CHECK_TEXT(text, table[i].sentence);
-        }
+        check_refusal(*t, l, 4, table[i].sentence);
     }
+}
+
+#define LEGAL_MATRIX \
+    {128, 128, 16}, {64, 32}, {2, 2}, 2, 4, 1, TG_OUTER, { 16, 8, 8 }
+
+/* The same for matrix instructions, on a device that has those of 16 rows. */
+static void check_matrix_refusals(tg_limits l)
+{
+    tg_tile tile, *t = &tile;
+    const struct {
+        int *number, value;
+        const char *sentence;
+    } table[] = {
+        {&t->inst.m, 8, "inst.m = 8, and this device's matrix instructions have 16 rows"},
+        {&t->inst.n, 16, "makes 256 elements of C, and the lanes' thread tiles hold 128"},
+        {&t->thread.m, 4, "makes 128 elements of C, and the lanes' thread tiles hold 256"},
+        {&t->inst.k, 32, "block.k = 16 is not a multiple of slices x inst.k = 32"},
+        {&t->slices, 4, "block.k = 16 is not a multiple of slices x inst.k = 32"},
+        {&t->slices, 2, "slices = 2, and matrix instructions take 1"},
+        {&t->stages, 2, "stages = 2 is less than the 3"},
+        {&t->warp.m, 8, "warp.m = 8 is not a multiple of the unit's 16"},
+        {&t->warp.n, 36, "warp.n = 36 is not a multiple of the unit's 8"},
+        {&t->warp.n, 8, "warp.n is 64 bytes, no multiple of all banks' 128"},
+        {&t->block.k, 8, "block.k is 64 bytes, no multiple of all banks' 128"},
+        {&t->warp.n, 128, "a thread accumulates in 512 registers, and has 255"},
+        {&t->block.k, 64, "a block takes 524288 bytes, and its fast memory holds 232448"},
+    };
+    const tg_tile legal = {LEGAL_MATRIX};
+    CHECK(tg_tile_check(legal, l, 8).rule == NULL);
+    CHECK_INT(tg_tile_accumulators(legal, l, 8), 128);
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        *t = legal;
+        *table[i].number = table[i].value;
+        check_refusal(*t, l, 8, table[i].sentence);
+    }
+    check_refusal(legal, l, 4, "multiply elements of 8 bytes here, and these have 4");
+    l.matrix = 8;
+    const tg_tile of_8 = {{64, 64, 16}, {24, 32}, {1, 2}, 2, 4, 1, TG_OUTER, {8, 8, 4}};
+    check_refusal(of_8, l, 8, "warp.m is 192 bytes, no multiple of all banks' 128");
+    l.matrix = 0;
+    check_refusal(legal, l, 8, "inst starts with 16x8: this device multiplies with FMA");
 }
 
 static void test_rules(void)
@@ -261,6 +312,7 @@ static void test_rules(void)
     char text[200];
     CHECK(tg_tile_check(legal, gpu, 4).rule == NULL);
     check_refusals(gpu);
+    check_matrix_refusals((tg_limits){{4, 8}, 1024, 16, 255, 4, KIB(227), 0, 0, 0, 132, 16});
     tg_verdict_print(tg_tile_check(many, gpu, 4), text, sizeof text);
     CHECK_TEXT(text, "a thread accumulates in 256 registers, and has 255");
     tg_limits at_border = gpu;

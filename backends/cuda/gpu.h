@@ -11,6 +11,7 @@
 #define GPU_NAME "cuda"
 #define GPU_TEXT "CUDA"
 #define GPU_PROPERTIES struct cudaDeviceProp
+#define GPU_ATTRIBUTES struct cudaPointerAttributes
 
 /* lanes, threads, vec bytes, registers, register bytes, fast bytes */
 #define TG_WIDEST_LIMITS                                \

@@ -89,10 +89,10 @@ template <typename T_elem, batch_way way, int lines, int depth, int vec, int tea
 struct batch_carrier {
     static constexpr int width = way == batch_way::elements ? 1 : vec;
     static constexpr int count = lines * depth / team / width, stride = lines + vec;
-    const T_elem *next;     /* the thread's first piece of the tile that is fetched next */
+    const T_elem *next; /* the thread's first piece of the tile that is fetched next */
     int64_t slow_step, k_stride;
     int fast_first, fast_step;
-    int k, k_step, pieces;  /* pieces: that have lines; all of them, where they differ in k */
+    int k, k_step, pieces; /* pieces: that have lines; all of them, where they differ in k */
     T_elem held[count][width];
 
     __device__ batch_carrier(const batch_operand<T_elem> &from, int64_t item, int64_t first_line,
@@ -333,26 +333,26 @@ template <tg_tile T, typename T_elem> int batch_launch(const tg_call *p, void *s
         {static_cast<const T_elem *>(p->a), p->a_row, p->a_col, p->a_item},
         {static_cast<const T_elem *>(p->b), p->b_col, p->b_row, p->b_item},
         static_cast<T_elem *>(p->c),
-                                  p->c_row,
-                                  p->c_col,
-                                  p->c_item,
-                                  p->m,
-                                  p->n,
-                                  p->k,
-                                  unsigned(tg_ceil_div(p->m, T.block.m)),
-                                  unsigned(tg_ceil_div(p->n, T.block.n)),
-                                  unsigned(batch_tiles<T>(p)),
-                                  c_is_wide,
-                                  T_elem(p->k ? p->alpha : 0),
-                                  T_elem(p->beta)};
+        p->c_row,
+        p->c_col,
+        p->c_item,
+        p->m,
+        p->n,
+        p->k,
+        unsigned(tg_ceil_div(p->m, T.block.m)),
+        unsigned(tg_ceil_div(p->n, T.block.n)),
+        unsigned(batch_tiles<T>(p)),
+        c_is_wide,
+        T_elem(p->k ? p->alpha : 0),
+        T_elem(p->beta)};
     return thin_start(batch_kernel<T>(q), tg_ceil_div(q.tiles, shape::teams), shape::threads, q,
                       stream);
 }
 
 template <tg_tile T, typename T_elem> int batch_usage(tg_usage *usage)
 {
-    return thin_usage(
-        batch_gemm<T, T_elem, batch_way::vectors_of_k, batch_way::vectors_of_line>, batch<T, T_elem>::threads, usage);
+    return thin_usage(batch_gemm<T, T_elem, batch_way::vectors_of_k, batch_way::vectors_of_line>,
+                      batch<T, T_elem>::threads, usage);
 }
 
 } // namespace tg

@@ -22,6 +22,8 @@ typedef struct tg_gpu {
     int index, arch; /* arch: 90 for compute capability 9.0; HIP: 0x90a for gfx90a */
     GPU(Stream_t) stream;
     GPU(Event_t) start, stop, handover;
+    int reaches_host;       /* its kernels may read any memory of the process */
+    const void *trusted[3]; /* where a, b and c were last: known to be reachable */
 } tg_gpu;
 
 /* All kernels of a row, the most special first; at most GPU_WAYS, NULL where there is none. */
@@ -106,6 +108,7 @@ static tg_status open_here(tg_context *ctx, tg_gpu *gpu)
                               .fast_bytes = (int64_t)properties.sharedMemPerBlock,
                               .l3 = properties.l2CacheSize,
                               .units = properties.multiProcessorCount};
+    gpu->reaches_host = properties.pageableMemoryAccess;
     gpu_describe(gpu, &properties, &ctx->limits);
     TRY(ctx, GPU(EventCreate)(&gpu->start));
     TRY(ctx, GPU(EventCreate)(&gpu->stop));
@@ -277,9 +280,32 @@ static size_t gpu_workspace(const tg_context *ctx, const tg_problem *p, const tg
     return kernel && kernel->workspace ? kernel->workspace(&call) : 0;
 }
 
+/* A kernel that reads host memory out of its reach would end the whole process's use of the device.
+ */
+static tg_status check_reach(tg_context *ctx, const tg_call *call)
+{
+    tg_gpu *gpu = gpu_of(ctx);
+    const void *data[3] = {call->k > 0 ? call->a : NULL, call->k > 0 ? call->b : NULL, call->c};
+    for (int i = 0; i < 3 && !gpu->reaches_host; i++) {
+        GPU_ATTRIBUTES attributes;
+        if (!data[i] || data[i] == gpu->trusted[i])
+            continue;
+        const int error = (int)GPU(PointerGetAttributes)(&attributes, data[i]);
+        if (error)
+            (void)GPU(GetLastError)();
+        if (error || attributes.type == GPU(MemoryTypeUnregistered))
+            return tg_fail(ctx, TG_BAD_ARGUMENT, "%c = %p is memory of the host, not of the device",
+                           "abc"[i], data[i]);
+        gpu->trusted[i] = data[i];
+    }
+    return TG_OK;
+}
+
 static tg_status gpu_gemm_here(tg_context *ctx, const tg_problem *p, const tg_plan *plan)
 {
     const tg_call call = call_of(ctx, p, plan);
+    if (check_reach(ctx, &call))
+        return ctx->status;
     const tg_kernel_entry *kernel = kernel_for(ctx, &call, plan->row, p->c.type);
     if (!kernel)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "no kernel for this problem");

@@ -25,20 +25,39 @@
 namespace tg
 {
 
-/* Eight rows of f64 are what a matrix instruction multiplies: there the column groups of a warp are
- * its eight columns, the k groups its k, and it adds the lanes' products itself. */
+/* Eight or sixteen rows of f64 are what a matrix instruction multiplies: there the column groups of
+ * a warp are its eight columns, the k groups its k, and it adds the lanes' products itself. A lane
+ * l gives A's rows l / 4 and, `low` of them, 8 + l / 4, both at its two k, and B's at the same k.
+ */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 constexpr bool has_matrix_f64 = true;
-__device__ inline void multiply_8x8x4(double &sum0, double &sum1, double a, double b)
-{
-    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-        : "+d"(sum0), "+d"(sum1)
-        : "d"(a), "d"(b));
-}
 #else
 constexpr bool has_matrix_f64 = false;
-__device__ inline void multiply_8x8x4(double &, double &, double, double) {}
 #endif
+
+template <typename T_elem>
+__device__ inline void multiply_matrix(T_elem &high0, T_elem &high1, T_elem &low0, T_elem &low1,
+                                       const vector<T_elem, 2> &a_high,
+                                       const vector<T_elem, 2> &a_low, T_elem b0, T_elem b1)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+d"(high0), "+d"(high1), "+d"(low0), "+d"(low1)
+        : "d"(a_high.at[0]), "d"(a_low.at[0]), "d"(a_high.at[1]), "d"(a_low.at[1]), "d"(b0),
+          "d"(b1));
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    const auto multiply = [](T_elem &sum0, T_elem &sum1, T_elem a, T_elem b) {
+        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+            : "+d"(sum0), "+d"(sum1)
+            : "d"(a), "d"(b));
+    };
+    multiply(high0, high1, a_high.at[0], b0);
+    multiply(low0, low1, a_low.at[0], b0);
+    multiply(high0, high1, a_high.at[1], b1);
+    multiply(low0, low1, a_low.at[1], b1);
+#endif
+}
 
 /* How B lies in memory. Only the first two can be loaded as vectors. */
 enum class skinny_b { along_n, along_k, scattered };
@@ -54,12 +73,13 @@ template <tg_tile T, typename T_elem> struct skinny {
     static constexpr int threads = int(tg_tile_threads(tile, lanes));
     static constexpr int warp_size = lanes.m * lanes.n, warps = threads / warp_size;
     static constexpr int column_groups = T.block.n / cols, k_groups = threads / column_groups;
-    static constexpr bool is_matrix_row = sizeof(T_elem) == 8 && rows % 8 == 0;
+    static constexpr bool is_matrix_row =
+        sizeof(T_elem) == 8 && vec == 2 && (rows == 8 || rows == 16);
     static constexpr bool is_matrix = has_matrix_f64 && is_matrix_row;
     static constexpr int held = rows * cols / (is_matrix ? 4 : 1); /* sums of a lane */
     /* A round has as many steps as let a lane ask for this many bytes of B at once. */
     static constexpr int sum_bytes = rows * cols / (is_matrix_row ? 4 : 1) * sizeof(T_elem);
-    static constexpr int lane_bytes = sum_bytes <= 96 ? 128 : 64;
+    static constexpr int lane_bytes = sum_bytes <= 96 || is_matrix_row ? 128 : 64;
     static constexpr int steps = int(tg_max(1, lane_bytes / int(cols * vec * sizeof(T_elem))));
     static constexpr int round_k = steps * k_groups * vec;
     static constexpr int panel_rounds = int(tg_max(1, T.block.k / round_k));
@@ -82,7 +102,8 @@ template <tg_tile T, typename T_elem> struct skinny {
 /* Who a thread is. A warp's k groups take neighbouring steps, steps times over. */
 template <tg_tile T, typename T_elem, skinny_b way> struct skinny_place {
     using shape = skinny<T, T_elem>;
-    static constexpr bool warp_along_k = way == skinny_b::along_k && !shape::is_matrix;
+    static constexpr bool warp_along_k =
+        way == skinny_b::along_k && !shape::is_matrix && !(T.thread.m >= 8 && T.thread.n == T.vec);
     static constexpr int lanes_k = warp_along_k ? shape::warp_size : shape::lanes.m;
     static constexpr int warps_k =
         warp_along_k ? shape::warps / shape::column_groups : shape::warps;
@@ -132,25 +153,29 @@ template <tg_tile T, typename T_elem> struct skinny_piece {
 
 template <tg_tile T, typename T_elem, skinny_b way> struct skinny_reader {
     using place = skinny_place<T, T_elem, way>;
-    const T_elem *b; /* the lane's first column, at the lane's first k of a round */
-    int64_t row, col;
-    int columns; /* of the block from the lane's first on, that exist */
+    static constexpr int run = way == skinny_b::along_n ? T.vec : 1; /* columns read at once */
+    const T_elem *next; /* the lane's first column, at its first k of the round read next */
+    int64_t row, offset[T.thread.n / run];
 
     /* Columns beyond the last are read as the first, and not stored. */
-    __device__ int64_t column(int j) const
+    __device__ skinny_reader(const T_elem *b, int64_t row, int64_t col, int64_t columns)
+        : next(b), row(row)
     {
-        const int at = place::column(0, j);
-        return at < columns ? at * col : 0;
+#pragma unroll
+        for (int j = 0; j < T.thread.n; j += run) {
+            const int at = place::column(0, j);
+            offset[j / run] = at < columns ? at * col : 0;
+        }
     }
 
-    __device__ void step(int64_t k, T_elem (&to)[T.vec][T.thread.n]) const
+    __device__ void step(const T_elem *b, T_elem (&to)[T.vec][T.thread.n]) const
     {
         if constexpr (way == skinny_b::along_n)
 #pragma unroll
             for (int i = 0; i < T.vec; i++)
 #pragma unroll
                 for (int j = 0; j < T.thread.n; j += T.vec) {
-                    const auto x = load_vector<T.vec>(b + (k + i) * row + column(j));
+                    const auto x = load_vector<T.vec>(b + i * row + offset[j / run]);
 #pragma unroll
                     for (int e = 0; e < T.vec; e++)
                         to[i][j + e] = x.at[e];
@@ -158,35 +183,44 @@ template <tg_tile T, typename T_elem, skinny_b way> struct skinny_reader {
         else if constexpr (way == skinny_b::along_k)
 #pragma unroll
             for (int j = 0; j < T.thread.n; j++) {
-                const auto x = load_vector<T.vec>(b + k + column(j));
+                const auto x = load_vector<T.vec>(b + offset[j]);
 #pragma unroll
                 for (int i = 0; i < T.vec; i++)
                     to[i][j] = x.at[i];
             }
         else
-            last_step(k, T.vec, to);
+            part_of_step(b, T.vec, to);
     }
 
     /* The same with only `left` of k: zeros beyond. */
-    __device__ void last_step(int64_t k, int left, T_elem (&to)[T.vec][T.thread.n]) const
+    __device__ void part_of_step(const T_elem *b, int64_t left,
+                                 T_elem (&to)[T.vec][T.thread.n]) const
     {
 #pragma unroll
         for (int i = 0; i < T.vec; i++)
 #pragma unroll
             for (int j = 0; j < T.thread.n; j++)
-                to[i][j] = i < left ? b[(k + i) * row + column(j)] : T_elem(0);
+                to[i][j] = i < left ? b[i * row + offset[j / run] + j % run] : T_elem(0);
     }
 
-    /* The round that begins at k, and has `left` of k from the lane's first on. */
-    __device__ void round(int64_t k, int64_t left, bool is_whole, skinny_piece<T, T_elem> &to) const
+    __device__ void round(skinny_piece<T, T_elem> &to)
+    {
+#pragma unroll
+        for (int s = 0; s < skinny<T, T_elem>::steps; s++)
+            step(next + s * place::step_k * row, to.at[s]);
+        next += skinny<T, T_elem>::round_k * row;
+    }
+
+    /* The last round, with `left` of k from the lane's first on. */
+    __device__ void part_of_round(int64_t left, skinny_piece<T, T_elem> &to) const
     {
 #pragma unroll
         for (int s = 0; s < skinny<T, T_elem>::steps; s++) {
             const int at = s * place::step_k;
-            if (is_whole)
-                step(k + at, to.at[s]);
+            if (left - at >= T.vec)
+                step(next + at * row, to.at[s]);
             else
-                last_step(k + at, int(tg_clamp(left - at, 0, T.vec)), to.at[s]);
+                part_of_step(next + at * row, left - at, to.at[s]);
         }
     }
 };
@@ -224,17 +258,21 @@ __device__ inline void skinny_multiply(const T_elem *panel, const skinny_piece<T
     using shape = skinny<T, T_elem>;
     if constexpr (shape::is_matrix) {
 #pragma unroll
-        for (int s = 0; s < shape::steps; s++)
+        for (int s = 0; s < shape::steps; s++) {
+            const auto a_high = load_vector<T.vec>(panel + s * step_k);
+            vector<T_elem, T.vec> a_low = {};
+            if (T.thread.m == 16)
+                a_low = load_vector<T.vec>(panel + 8 * shape::panel_stride + s * step_k);
 #pragma unroll
-            for (int i = 0; i < T.thread.m / 8; i++) {
-                const auto a = load_vector<T.vec>(panel + i * 8 * shape::panel_stride + s * step_k);
-#pragma unroll
-                for (int k = 0; k < T.vec; k++)
-#pragma unroll
-                    for (int j = 0; j < T.thread.n; j++)
-                        multiply_8x8x4(sum[(i * T.thread.n + j) * 2],
-                                       sum[(i * T.thread.n + j) * 2 + 1], a.at[k], b.at[s][k][j]);
+            for (int j = 0; j < T.thread.n; j++) {
+                T_elem none[2] = {};
+                constexpr int low = T.thread.m == 16 ? T.thread.n * 2 : 0;
+                T_elem *high = sum + j * 2;
+                multiply_matrix(high[0], high[1], low ? high[low] : none[0],
+                                low ? high[low + 1] : none[1], a_high, a_low, b.at[s][0][j],
+                                b.at[s][1][j]);
             }
+        }
     } else {
 #pragma unroll
         for (int s = 0; s < shape::steps; s++)
@@ -352,35 +390,42 @@ __global__ void __launch_bounds__(skinny<T, T_elem>::threads, skinny<T, T_elem>:
     const int64_t first_col = int64_t(blockIdx.x % p.blocks_n) * T.block.n;
     const int64_t col = first_col + place::column(me.column_group, 0);
     const T_elem *a = p.a + item * p.a_item;
-    const skinny_reader<T, T_elem, way> reader = {
-        p.b + item * p.b_item + me.first_k * p.b_row + (col < p.n ? col * p.b_col : 0), p.b_row,
-        p.b_col, int(tg_clamp(p.n - col, 0, T.block.n))};
-
+    const T_elem *b = p.b + item * p.b_item + (begin + me.first_k) * p.b_row;
+    skinny_reader<T, T_elem, way> reader(b + (col < p.n ? col * p.b_col : 0), p.b_row, p.b_col,
+                                         p.n - col);
     const T_elem *own = fast + me.first_k;
     if (shape::is_matrix)
         own += me.lane / 4 * shape::panel_stride;
+
     T_elem sum[shape::held] = {};
     skinny_piece<T, T_elem> now, next;
-    reader.round(begin, end - begin - me.first_k, begin + shape::round_k <= end, now);
-    skinny_stage<T>(p, a, begin, end, fast);
     int round = 0, panel = 0; /* the round in its panel; where the panel is */
-#pragma unroll 2
-    for (int64_t k = begin; k < end; k += shape::round_k) {
-        const int64_t after = k + shape::round_k;
-        if (after < end)
-            reader.round(after, end - after - me.first_k, after + shape::round_k <= end, next);
+    const auto multiply = [&](int64_t k, const skinny_piece<T, T_elem> &piece) {
         if (round == 0) {
             wait_for_elements();
             __syncthreads();
             skinny_stage<T>(p, a, k + shape::panel_k, end, fast + (shape::panel - panel));
         }
-        skinny_multiply<T, T_elem, place::step_k>(
-            fast + panel + round * shape::round_k + me.first_k, now, sum);
-        now = next;
+        skinny_multiply<T, T_elem, place::step_k>(own + panel + round * shape::round_k, piece, sum);
         if (++round == shape::panel_rounds)
             round = 0, panel = shape::panel - panel;
+    };
+
+    int64_t k = begin;
+    if (k + shape::round_k <= end)
+        reader.round(now);
+    skinny_stage<T>(p, a, begin, end, fast);
+#pragma unroll 2
+    for (; k + shape::round_k <= end; k += shape::round_k) {
+        if (k + 2 * shape::round_k <= end)
+            reader.round(next);
+        multiply(k, now);
+        now = next;
     }
-    wait_for_elements();
+    if (k < end) {
+        reader.part_of_round(end - k - me.first_k, now);
+        multiply(k, now);
+    }
     skinny_finish<T, T_elem, way>(p, me, item, split, first_col, sum, fast);
 }
 
