@@ -38,12 +38,13 @@ static const option option_table[] = {
     {"--verify", NULL, FLAG, AT(verify), "check the result against the rounding bound"},
     {"--quiet", NULL, FLAG, AT(quiet), "print errors only"},
     {"--shapes", "FILE", TEXT, AT(shapes),
-     "read problems from a file, one a line: SHAPE [NT] [*BATCH] [label], # comments"},
+     "read problems from a file, one a line: SHAPE [NT] [*BATCH]\n"
+     "[label]; # begins a comment"},
     {"--trans", "NN|NT|TN|TT", TEXT, AT(trans), "which of A and B are transposed (default: NN)"},
     {"--batch", "N", NUMBER, AT(batch), "multiply N matrices of that shape in one call"},
     {"--peer", "NAME=LIB[:PREFIX]", LIST, AT(peers),
-     "time a library too (repeatable): CBLAS, where PREFIX comes before cblas_sgemm;\n"
-     "on a GPU its maker's, such as cublas=libcublas.so.13 or rocblas=librocblas.so"},
+     "time a library too (repeatable): CBLAS, PREFIX before cblas_sgemm;\n"
+     "on a GPU its maker's: cublas=libcublas.so.13, rocblas=librocblas.so"},
     {"--rounds", "R", NUMBER, AT(rounds), "samples of each contestant"},
     {"--json", NULL, FLAG, AT(json), "print one JSON object instead of the table"},
     {"--roofline", "OUT.svg", TEXT, AT(roofline), "draw peak, bandwidth and each result"},

@@ -90,12 +90,14 @@ static int is_right(checker *x, const check_case *one, const char *row)
         if (cli_at(c, i, j) == one->wanted[at])
             continue;
         x->failures++;
-        printf("\nREPRO: tilegemm check --backend %s --threads %d%s%s   # %s %s %lldx%lldx%lld "
+        char threads[CLI_NAME] = "";
+        if (x->machine.is_host)
+            snprintf(threads, sizeof threads, " --threads %d", x->machine.threads);
+        printf("\nREPRO: tilegemm check --backend %s%s%s%s   # %s %s %lldx%lldx%lld "
                "alpha=%g beta=%g: C[%lld, %lld] is %.9g, not %.9g\n",
-               x->machine.backend, x->machine.threads, *row ? " --tile " : "", row,
-               tg_type_name(p->c.type), one->work.trans, (long long)p->m, (long long)p->n,
-               (long long)p->k, p->alpha, p->beta, (long long)i, (long long)j, cli_at(c, i, j),
-               one->wanted[at]);
+               x->machine.backend, threads, *row ? " --tile " : "", row, tg_type_name(p->c.type),
+               one->work.trans, (long long)p->m, (long long)p->n, (long long)p->k, p->alpha,
+               p->beta, (long long)i, (long long)j, cli_at(c, i, j), one->wanted[at]);
         return 0;
     }
     return 1;

@@ -215,9 +215,12 @@ static int print_roofline(subject *x)
     double peak,
         intensity = cli_gflops(x->shape, 1) * 1e9 / cli_traffic(&x->plan, x->shape, x->type);
     printf("intensity     %.2f FLOP a byte of slow memory\n", intensity);
-    x->machine.threads = x->plan.threads; /* a small problem uses fewer */
-    if (tg_set_threads(x->machine.ctx, x->plan.threads) != TG_OK ||
-        tg_peak(x->machine.ctx, x->type, &peak) != TG_OK)
+    tg_status status = TG_OK;
+    if (x->machine.is_host) { /* a small problem uses fewer */
+        x->machine.threads = x->plan.threads;
+        status = tg_set_threads(x->machine.ctx, x->plan.threads);
+    }
+    if (status != TG_OK || tg_peak(x->machine.ctx, x->type, &peak) != TG_OK)
         return cli_fail_call(&x->machine, "the peak probe");
     double bandwidth = cli_bandwidth(&x->machine);
     if (bandwidth <= 0)

@@ -83,7 +83,7 @@ static tg_status choose(tg_context *ctx, const tg_problem *p)
     if (refusal)
         return tg_fail(ctx, TG_BAD_TILE, "the forced tiling on %s: %s", tg_type_name(p->c.type),
                        refusal);
-    if (ctx->threads)
+    if (ctx->threads && limits.l1 > 0) /* a CPU's units are threads, a GPU's are not */
         limits.units = ctx->threads;
     ctx->planned.size = 0;
     if (!tg_choose(p, &limits, ctx->is_forced ? &ctx->forced : NULL, &ctx->plan))

@@ -203,8 +203,8 @@ static int place(run *r, int which, const int64_t count[3])
     if (!x->data)
         return fail(r, "no device memory: %s", tg_last_error(r->ctx));
     x->data = (unsigned char *)x->data + (size_t)x->low * r->bytes;
-    if (which < 2 && !r->reads_inputs && r->is_host && !c->at_start)
-        x->data = guard_forbidden(&x->memory);
+    if (which < 2 && !r->reads_inputs && !(r->is_host && c->at_start))
+        x->data = r->is_host ? guard_forbidden(&x->memory) : NULL;
     return 1;
 }
 

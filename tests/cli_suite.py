@@ -346,7 +346,7 @@ def main(tests):
         sys.exit(f"usage: {sys.argv[0]} PROGRAM [TEST ...], tests: {' '.join(tests)}")
     for name in ["TILEGEMM_TILE", "TILEGEMM_THREADS", "TILEGEMM_ISA", "NO_COLOR"]:
         os.environ.pop(name, None)
-    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # what is expected is the CPU's, unless a test says so
+    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # the CPU is tested, unless a test says otherwise
     suite = Suite()
     here = os.getcwd()
     for name in sys.argv[2:] or tests:

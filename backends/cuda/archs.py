@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""archs.py NVCC ARCH ...: the -gencode flags of the architectures; archs.py NVCC --root: its folder.
+"""archs.py NVCC ARCH ...        the -gencode flags of the architectures
+archs.py NVCC --root          the toolkit's folder
 
-all is every one that the compiler knows from 75 to 121, of each major version those that differ in
-what our kernels use, and the PTX of the newest, which later GPUs can still run."""
+ARCH: 75, 80 ...; all: those that the compiler knows and that differ in what our kernels use, and the
+PTX of the newest, which later GPUs can run; native: that of the GPU here. 90 means 90a, which has all
+of Hopper's instructions."""
 import os
 import re
 import subprocess
@@ -16,31 +18,29 @@ def output(*command):
     return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
 
 
-def known(nvcc):
-    return sorted(int(x) for x in re.findall(r"compute_(\d+)\s", output(nvcc, "--list-gpu-arch") + " "))
-
-
 def root(nvcc):
     return os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))
 
 
-def gencode(arch):
-    real = "90a" if arch == "90" else arch
-    return f"-gencode=arch=compute_{real},code=sm_{real}"
+def chosen(nvcc, archs):
+    if archs == ["native"]:
+        capability = output("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader")
+        return sorted(set(capability.replace(".", "").split()))
+    if archs == ["all"]:
+        known = re.findall(r"compute_(\d+)", output(nvcc, "--list-gpu-arch"))
+        return [str(arch) for arch in WORTH if str(arch) in known]
+    return [arch.rstrip("a") for arch in archs]
 
 
 def main(nvcc, archs):
     if archs == ["--root"]:
         return print(root(nvcc))
-    if archs == ["native"]:
-        return print("-arch=native")
-    newest = None
+    flags = []
+    for arch in chosen(nvcc, archs):
+        real = arch + "a" * (arch == "90")
+        flags.append(f"-gencode=arch=compute_{real},code=sm_{real}")
     if archs == ["all"]:
-        archs = [str(arch) for arch in known(nvcc) if arch in WORTH]
-        newest = archs[-1]
-    flags = [gencode(arch) for arch in archs]
-    if newest:
-        flags.append(f"-gencode=arch=compute_{newest},code=compute_{newest}")
+        flags.append(f"-gencode=arch=compute_{arch},code=compute_{arch}")
     print(" ".join(flags))
 
 

@@ -7,6 +7,18 @@
 
 const tg_kernel_entry *tg_cuda_simt_float(int row);
 const tg_kernel_entry *tg_cuda_simt_double(int row);
+const tg_kernel_entry *tg_cuda_thin(int row, tg_type type);
+const tg_kernel_entry *tg_cuda_matrix(int row, tg_type type);
+int tg_cuda_matrix_rows(void);
+#if TG_HAS_HOPPER
+const tg_kernel_entry *tg_cuda_hopper(int row, tg_type type);
+#else
+static const tg_kernel_entry *tg_cuda_hopper(int row, tg_type type)
+{
+    (void)row, (void)type;
+    return NULL;
+}
+#endif
 int tg_cuda_spin(tg_type type, int units, double *flops, void *sink, void *stream);
 
 static void gpu_describe(tg_gpu *gpu, const struct cudaDeviceProp *properties, tg_limits *limits)
@@ -14,13 +26,16 @@ static void gpu_describe(tg_gpu *gpu, const struct cudaDeviceProp *properties, t
     gpu->arch = properties->major * 10 + properties->minor;
     limits->lanes = (tg_mn){4, 8};
     limits->fast_bytes = (int64_t)properties->sharedMemPerBlockOptin;
+    limits->matrix = tg_cuda_matrix_rows();
 }
 
 static void gpu_kernels(const tg_gpu *gpu, int row, tg_type type,
                         const tg_kernel_entry *kernels[GPU_WAYS])
 {
-    (void)gpu;
-    kernels[0] = type == TG_F32 ? tg_cuda_simt_float(row) : tg_cuda_simt_double(row);
+    kernels[0] = tg_cuda_thin(row, type);
+    kernels[1] = tg_cuda_matrix(row, type);
+    kernels[2] = gpu->arch == 90 ? tg_cuda_hopper(row, type) : NULL;
+    kernels[3] = type == TG_F32 ? tg_cuda_simt_float(row) : tg_cuda_simt_double(row);
 }
 
 static int gpu_spin(tg_type type, int units, double *flops, void *sink, void *stream)

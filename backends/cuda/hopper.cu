@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The rows of the table that Hopper's pipeline runs, compiled for f32. */
-#include "hopper.h"
+#include "hopper_call.h"
 
 namespace
 {

@@ -19,6 +19,10 @@
 
 #include "call.h"
 
+#ifndef RING
+#define RING 4
+#define LATE 1
+#endif
 namespace tg::matrix
 {
 
@@ -29,6 +33,7 @@ constexpr int arch = 0;
 #endif
 
 constexpr int lanes = 32, elem_bytes = sizeof(double);
+constexpr int producers = 128; /* threads that only copy: a warp for each scheduler */
 constexpr int span = 16, span_bytes = span * elem_bytes; /* all banks of fast memory once */
 
 /* Rows of the f64 matrix instructions that code for this architecture uses. */
@@ -117,18 +122,18 @@ template <class Panel, int Depth> struct reader {
     }
 
     template <int Parts>
-    __device__ void load(fragment<Depth, Parts> &to, const char *staged, int eight, int step) const
+    __device__ void load(fragment<Depth, Parts> &to, unsigned staged, int eight, int step) const
     {
 #pragma unroll
         for (int i = 0; i < Depth / 4; i++)
 #pragma unroll
             for (int part = 0; part < Parts; part++) {
-                const int four = step * (Depth / 4) + i, line = Panel::along ? 8 * (eight + part)
-                                                                             : 4 * four;
-                const int at = (Panel::along ? 4 * four : 8 * (eight + part)) * elem_bytes;
-                to.at[i][part] = *reinterpret_cast<const double *>(
-                    staged + (origin ^ at % span_bytes) + line * Panel::line_bytes +
-                    at / span_bytes * span_bytes);
+                const int k = 4 * (step * (Depth / 4) + i), outer = 8 * (eight + part);
+                const int line = Panel::along ? outer : k;
+                const int at = (Panel::along ? k : outer) * elem_bytes;
+                const unsigned from = staged + (origin ^ at % span_bytes) +
+                                      line * Panel::line_bytes + at / span_bytes * span_bytes;
+                asm volatile("ld.shared.f64 %0, [%1];" : "=d"(to.at[i][part]) : "r"(from));
             }
     }
 };
@@ -147,20 +152,21 @@ template <int Elems> __device__ inline void copy_async(unsigned to, const double
 }
 
 /* Brings one operand of a block to fast memory, stage after stage, in pieces of Elems elements that
- * all threads copy at once: 8 threads (or 16, where 16 bytes are not aligned) copy a span. Outside
- * the matrix they put zeros. */
-template <class Panel, int Threads, int Elems> struct carrier {
-    static constexpr int per_span = span / Elems, groups = Threads / per_span;
+ * all producers copy at once: 8 of them (or 16, where 16 bytes are not aligned) copy a span.
+ * Outside the matrix they put zeros. */
+template <class Panel, int Elems> struct carrier {
+    static constexpr int per_span = span / Elems, groups = producers / per_span;
     static constexpr int pieces = Panel::lines * Panel::length / span / groups;
-    static_assert(groups % 8 == 0 && pieces * groups * span == Panel::lines * Panel::length);
+    static_assert(groups % 4 == 0 && pieces * groups * span == Panel::lines * Panel::length);
     static_assert(groups % Panel::lines == 0 || Panel::lines % groups == 0);
 
     const double *from;
     int line, to, outer_left, k_own;
 
-    __device__ carrier(const operand &x, int64_t item, int64_t outer, int64_t outers, int64_t k)
+    __device__ carrier(const operand &x, int64_t item, int64_t outer, int64_t outers, int64_t k,
+                       int producer)
     {
-        const int group = threadIdx.x / per_span, in_span = threadIdx.x % per_span * Elems;
+        const int group = producer / per_span, in_span = producer % per_span * Elems;
         const int own_line = group % Panel::lines, own = group / Panel::lines * span + in_span;
         line = int(x.line);
         to = own_line * Panel::line_bytes + own / span * span_bytes +
@@ -182,11 +188,14 @@ template <class Panel, int Threads, int Elems> struct carrier {
                           at_line < lines_left && at < length_left);
     }
 
-    /* What follows from these is to be computed when needed: there are no registers to keep it. */
-    __device__ void forget() { asm volatile("" : "+r"(line), "+r"(outer_left)); }
-
-    __device__ void advance()
+    /* All pieces of a stage. What follows from line and outer_left is computed when it is needed:
+     * there are no registers to keep it. */
+    __device__ void bring(unsigned stage, int64_t k_left)
     {
+        asm volatile("" : "+r"(line), "+r"(outer_left));
+#pragma unroll
+        for (int piece = 0; piece < pieces; piece++)
+            copy(piece, stage, int(tg_min(k_left, TG_TILE_MAX)));
         from += Panel::along ? Panel::length : Panel::lines * int64_t(line);
     }
 };
@@ -271,22 +280,26 @@ struct position {
 };
 
 template <tg_tile T, bool AlongA, bool AlongB, int Elems> struct shape {
+    static constexpr tg_tile tile = T;
     static constexpr tg_mn warps = tg_tile_warps(T);
-    static constexpr int threads = warps.m * warps.n * lanes;
-    static constexpr int blocks = threads < 256 ? 256 / threads : 1; /* that a unit should run */
+    static constexpr int consumers = warps.m * warps.n * lanes, threads = consumers + producers;
+    static constexpr int blocks = T.inst.m == 16 && consumers < 256 ? 256 / consumers : 1;
+    static constexpr int registers = 65536 / (threads * blocks) / 8 * 8;
+    static constexpr int producer_registers = 40;
+    static constexpr int consumer_registers =
+        (registers * threads - producer_registers * producers) / consumers / 8 * 8;
     static constexpr int rows = T.warp.m / T.inst.m, cols = T.warp.n / T.inst.n;
     static constexpr int parts = T.inst.m / 8; /* rows of C that a lane has of an instruction */
     static constexpr int depth = T.inst.k < 8 ? 8 : T.inst.k, steps = T.block.k / depth;
     static constexpr int turns = steps * rows; /* a turn is a fragment of A times all of B */
+    static constexpr int held = RING == 4 && turns % 4 == 0 && rows != 3 ? 4 : 2; /* fragments of A */
     using a_panel = panel<T.block.m, T.block.k, AlongA>;
     using b_panel = panel<T.block.n, T.block.k, AlongB>;
-    using a_carrier = carrier<a_panel, threads, Elems>;
-    using b_carrier = carrier<b_panel, threads, Elems>;
+    using a_carrier = carrier<a_panel, Elems>;
+    using b_carrier = carrier<b_panel, Elems>;
     static constexpr int stage_bytes = a_panel::bytes + b_panel::bytes;
     using stages = ring<T.stages, stage_bytes>;
     static constexpr int fast_bytes = stages::fast_bytes;
-    static_assert(T.block.k % span == 0 && T.warp.m % span == 0 && T.warp.n % span == 0 &&
-                  T.slices == 1 && T.stages > 2);
 };
 
 /* c := alpha * sum + beta * c, for the 2 x 2 elements that a lane has of each instruction. */
@@ -320,113 +333,90 @@ __device__ void store(const double (&sum)[Rows][Cols][Parts][2], const problem &
     }
 }
 
-/* What brings A and B. */
-template <class S> struct supply {
-    typename S::a_carrier a;
-    typename S::b_carrier b;
-    int64_t k_left;
-
-    /* Pieces of the stage's copies: part of so many parts. */
-    __device__ void copy(int part, int parts, unsigned stage)
-    {
-        constexpr int a_pieces = S::a_carrier::pieces, pieces = a_pieces + S::b_carrier::pieces;
-        const int k = k_left > TG_TILE_MAX ? TG_TILE_MAX : int(k_left);
-#pragma unroll
-        for (int piece = 0; piece < pieces; piece++)
-            if (piece >= part * pieces / parts && piece < (part + 1) * pieces / parts) {
-                if (piece < a_pieces)
-                    a.copy(piece, stage, k);
-                else
-                    b.copy(piece - a_pieces, stage + S::a_panel::bytes, k);
-            }
-    }
-
-    __device__ void finish(unsigned full, int depth)
-    {
-        barrier_arrive_when_copied(full);
-        a.advance();
-        b.advance();
-        k_left = k_left > depth ? k_left - depth : 0;
-    }
-};
-
-template <tg_tile T, bool AlongA, bool AlongB, int Elems> __device__ void run(const problem &p)
+/* Moves registers between the producers and the consumers of a block. */
+template <int Count, bool More> __device__ inline void set_registers()
 {
-    using S = shape<T, AlongA, AlongB, Elems>;
-    using a_panel = typename S::a_panel;
-    using b_panel = typename S::b_panel;
-    extern __shared__ __align__(128) char staged[];
-    const typename S::stages ring{unsigned(__cvta_generic_to_shared(staged))};
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    if constexpr (More)
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Count));
+    else
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Count));
+#endif
+}
 
+template <class S> __device__ void produce(const problem &p, const typename S::stages &ring)
+{
+    const position at(p, S::tile.block);
+    const int producer = threadIdx.x - S::consumers;
+    typename S::a_carrier a(p.a, at.item, at.m, p.m, at.k, producer);
+    typename S::b_carrier b(p.b, at.item, at.n, p.n, at.k, producer);
+    cursor<S::tile.stages> now;
+    for (int64_t k_left = at.k_left; k_left > 0; k_left -= S::tile.block.k, now.step()) {
+        barrier_wait(ring.empty(now.slot), now.parity ^ 1);
+        a.bring(ring.stage(now.slot), k_left);
+        b.bring(ring.stage(now.slot) + S::a_panel::bytes, k_left);
+        barrier_arrive_when_copied(ring.full(now.slot));
+    }
+}
+
+/* Fragments are read one turn, and those of B one step, before they are multiplied. The next stage
+ * is asked for early in a stage and awaited in its last step, when the answer has long been there;
+ * after the last stage, what is read is not used. */
+template <class S> __device__ void consume(const problem &p, const typename S::stages &ring)
+{
+    constexpr tg_tile T = S::tile;
+    const position at(p, T.block);
     const int warp = threadIdx.x / lanes, lane = threadIdx.x % lanes;
     const int warp_m = warp / S::warps.n * T.warp.m, warp_n = warp % S::warps.n * T.warp.n;
-    const position at(p, T.block);
-    supply<S> supply{{p.a, at.item, at.m, p.m, at.k}, {p.b, at.item, at.n, p.n, at.k}, at.k_left};
-    const reader<a_panel, S::depth> read_a(warp_m, lane);
-    const reader<b_panel, S::depth> read_b(warp_n, lane);
-
-    if (threadIdx.x < T.stages) {
-        barrier_init(ring.full(threadIdx.x), S::threads);
-        barrier_init(ring.empty(threadIdx.x), S::warps.m * S::warps.n);
-    }
-    __syncthreads();
-
-    cursor<T.stages> filled, used;
-    for (int i = 0; i < T.stages - 1; i++, filled.step()) {
-        supply.copy(0, 1, ring.stage(filled.slot));
-        supply.finish(ring.full(filled.slot), T.block.k);
-    }
-
+    const reader<typename S::a_panel, S::depth> read_a(warp_m, lane);
+    const reader<typename S::b_panel, S::depth> read_b(warp_n, lane);
     double sum[S::rows][S::cols][S::parts][2] = {};
-    fragment<S::depth, S::parts> a[2];
+    fragment<S::depth, S::parts> a[S::held];
     fragment<S::depth, 1> b[2][S::cols];
-    const char *now = staged;
-    barrier_wait(ring.full(0), 0);
-    read_a.load(a[0], now, 0, 0);
+    cursor<T.stages> used;
+    unsigned now = ring.stage(0);
+    int stages = int(tg_ceil_div(at.k_left, T.block.k));
+    if (stages > 0) {
+        barrier_wait(ring.full(0), 0);
+        read_a.load(a[0], now, 0, 0);
 #pragma unroll
-    for (int j = 0; j < S::cols; j++)
-        read_b.load(b[0][j], now + a_panel::bytes, j, 0);
-
-    /* The next stage is awaited, and the one after all that are on their way is asked for, in the
-     * last step; the answers to both are there by then. */
-    for (int stages = int(tg_ceil_div(at.k_left, T.block.k)); stages > 0; stages--) {
+        for (int j = 0; j < S::cols; j++)
+            read_b.load(b[0][j], now + S::a_panel::bytes, j, 0);
+    }
+    for (; stages > 0; stages--) {
         cursor<T.stages> coming = used;
         coming.step();
-        const char *next = staged + coming.slot * S::stage_bytes;
-        const bool is_full = barrier_test(ring.full(coming.slot), coming.parity);
-        const bool is_empty = barrier_test(ring.empty(filled.slot), filled.parity ^ 1);
-        supply.a.forget();
-        supply.b.forget();
+        const unsigned next = ring.stage(coming.slot);
+        const bool ready = stages == 1 || barrier_test(ring.full(coming.slot), coming.parity);
 #pragma unroll
         for (int turn = 0; turn < S::turns; turn++) {
             const int step = turn / S::rows, i = turn % S::rows;
             const bool last_step = step + 1 == S::steps, last_row = i + 1 == S::rows;
-            if (last_step && i == 0) {
-                if (!is_full)
-                    barrier_wait(ring.full(coming.slot), coming.parity);
-                if (!is_empty)
-                    barrier_wait(ring.empty(filled.slot), filled.parity ^ 1);
+            if (last_step && i == 0 && !ready)
+                barrier_wait(ring.full(coming.slot), coming.parity);
+            const unsigned after = last_step ? next : now; /* where the next step's k is */
+            auto load = [&] {
+                read_a.load(a[(turn + 1) % S::held], last_row ? after : now,
+                            last_row ? 0 : (i + 1) * S::parts, (step + last_row) % S::steps);
+#pragma unroll
+                for (int j = i * S::cols / S::rows; j < (i + 1) * S::cols / S::rows; j++)
+                    read_b.load(b[(step + 1) % 2][j], after + S::a_panel::bytes, j,
+                                (step + 1) % S::steps);
+            };
+            if (!LATE)
+                load();
+#pragma unroll
+            for (int j = 0; j < S::cols; j++) {
+                multiply<T.inst>(sum[i][j], a[turn % S::held], b[step % 2][j]);
+                if (LATE && j == 0)
+                    load();
             }
-            const char *after = last_step ? next : now; /* where the next step's k is */
-            read_a.load(a[(turn + 1) % 2], last_row ? after : now,
-                        last_row ? 0 : (i + 1) * S::parts, (step + last_row) % S::steps);
-#pragma unroll
-            for (int j = i * S::cols / S::rows; j < (i + 1) * S::cols / S::rows; j++)
-                read_b.load(b[(step + 1) % 2][j], after + a_panel::bytes, j,
-                            (step + 1) % S::steps);
-            if (last_step)
-                supply.copy(i, S::rows, ring.stage(filled.slot));
-#pragma unroll
-            for (int j = 0; j < S::cols; j++)
-                multiply<T.inst>(sum[i][j], a[turn % 2], b[step % 2][j]);
         }
         if constexpr (S::steps % 2)
             for (int j = 0; j < S::cols; j++)
                 b[0][j] = b[1][j];
-        if constexpr (S::turns % 2)
-            a[0] = a[1];
-        supply.finish(ring.full(filled.slot), T.block.k);
-        filled.step();
+        if constexpr (S::turns % S::held)
+            a[0] = a[S::turns % S::held];
         __syncwarp();
         if (lane == 0)
             barrier_arrive(ring.empty(used.slot));
@@ -437,13 +427,32 @@ template <tg_tile T, bool AlongA, bool AlongB, int Elems> __device__ void run(co
           at.n + warp_n + lane % 4 * 2);
 }
 
+template <class S> __device__ void run(const problem &p)
+{
+    extern __shared__ __align__(128) char staged[];
+    typename S::stages ring{unsigned(__cvta_generic_to_shared(staged))};
+    asm volatile("" : "+r"(ring.base)); /* or it is computed again and again */
+    if (threadIdx.x < S::tile.stages) {
+        barrier_init(ring.full(threadIdx.x), producers);
+        barrier_init(ring.empty(threadIdx.x), S::consumers / lanes);
+    }
+    __syncthreads();
+    if (threadIdx.x >= S::consumers) {
+        set_registers<S::producer_registers, false>();
+        produce<S>(p, ring);
+    } else {
+        set_registers<S::consumer_registers, true>();
+        consume<S>(p, ring);
+    }
+}
+
 template <tg_tile T, bool AlongA, bool AlongB, int Elems>
 __global__ void __launch_bounds__(shape<T, AlongA, AlongB, Elems>::threads,
                                   shape<T, AlongA, AlongB, Elems>::blocks)
     gemm(const __grid_constant__ problem p)
 {
     if constexpr (T.inst.m == inst_rows(arch))
-        run<T, AlongA, AlongB, Elems>(p);
+        run<shape<T, AlongA, AlongB, Elems>>(p);
 }
 
 /* c := alpha * (parts in order) + beta * c; a thread for each element. */

@@ -42,16 +42,26 @@ constexpr bool begins(const char *name, const char *with)
     return !*with;
 }
 
+/* Whole vectors, or as wide as the thread tile allows. */
+template <typename T_elem> constexpr bool is_wide_enough(tg_tile t, bool is_skinny)
+{
+    constexpr int widest = 16 / sizeof(T_elem);
+    return t.vec == widest || (!is_skinny && t.thread.n % widest != 0);
+}
+
 template <int row, typename T_elem> constexpr tg_kernel_entry entry_of()
 {
     constexpr tg_limits limits = TG_WIDEST_LIMITS;
     constexpr tg_tile T = rows[row].tile;
-    if constexpr (tg_tile_fits(T, limits, sizeof(T_elem))) {
-        if constexpr (begins(rows[row].name, "skinny")) {
+    constexpr bool is_skinny = begins(rows[row].name, "skinny");
+    constexpr bool is_batch = begins(rows[row].name, "batch");
+    if constexpr ((is_skinny || is_batch) && tg_tile_fits(T, limits, sizeof(T_elem)) &&
+                  is_wide_enough<T_elem>(T, is_skinny)) {
+        if constexpr (is_skinny) {
             static_assert(tg::skinny<T, T_elem>::is_possible);
             return {tg::skinny_takes<T, T_elem>, tg::skinny_workspace<T_elem>,
                     tg::skinny_launch<T, T_elem>, tg::skinny_usage<T, T_elem>};
-        } else if constexpr (begins(rows[row].name, "batch")) {
+        } else {
             static_assert(tg::batch<T, T_elem>::is_possible);
             return {tg::batch_takes<T>, nullptr, tg::batch_launch<T, T_elem>,
                     tg::batch_usage<T, T_elem>};
@@ -75,5 +85,7 @@ extern "C" const tg_kernel_entry *tg_cuda_thin(int row, tg_type type)
     const std::make_integer_sequence<int, row_count> all;
     if (row < 0 || row >= row_count)
         return nullptr;
-    return type == TG_F32 ? find<float>(row, all) : type == TG_F64 ? find<double>(row, all) : nullptr;
+    return type == TG_F32   ? find<float>(row, all)
+           : type == TG_F64 ? find<double>(row, all)
+                            : nullptr;
 }

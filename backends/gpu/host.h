@@ -18,12 +18,14 @@
 #include "gemm.h"
 #include "module.h"
 
+enum { GPU_TRUSTED = 256 };
+
 typedef struct tg_gpu {
     int index, arch; /* arch: 90 for compute capability 9.0; HIP: 0x90a for gfx90a */
     GPU(Stream_t) stream;
     GPU(Event_t) start, stop, handover;
-    int reaches_host;       /* its kernels may read any memory of the process */
-    const void *trusted[3]; /* where a, b and c were last: known to be reachable */
+    int reaches_host;                 /* its kernels may read any memory of the process */
+    const void *trusted[GPU_TRUSTED]; /* addresses that were found to be reachable      */
 } tg_gpu;
 
 /* All kernels of a row, the most special first; at most GPU_WAYS, NULL where there is none. */
@@ -288,7 +290,8 @@ static tg_status check_reach(tg_context *ctx, const tg_call *call)
     const void *data[3] = {call->k > 0 ? call->a : NULL, call->k > 0 ? call->b : NULL, call->c};
     for (int i = 0; i < 3 && !gpu->reaches_host; i++) {
         GPU_ATTRIBUTES attributes;
-        if (!data[i] || data[i] == gpu->trusted[i])
+        const void **trusted = &gpu->trusted[((uintptr_t)data[i] >> 8) * 11 % GPU_TRUSTED];
+        if (!data[i] || data[i] == *trusted)
             continue;
         const int error = (int)GPU(PointerGetAttributes)(&attributes, data[i]);
         if (error)
@@ -296,7 +299,7 @@ static tg_status check_reach(tg_context *ctx, const tg_call *call)
         if (error || attributes.type == GPU(MemoryTypeUnregistered))
             return tg_fail(ctx, TG_BAD_ARGUMENT, "%c = %p is memory of the host, not of the device",
                            "abc"[i], data[i]);
-        gpu->trusted[i] = data[i];
+        *trusted = data[i];
     }
     return TG_OK;
 }

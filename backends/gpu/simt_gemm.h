@@ -3,12 +3,11 @@
  * The tiled product on a GPU, for every row of the table whose inst is FMA: one text for CUDA, HIP
  * and, with a few macros, one host thread per lane (tests/test_simt.cpp).
  *
- *   slow memory          fast memory               registers of a lane           slow memory
- *   A, B  --- fetch -->  pieces  --- put --->  A tile, B tile  --- multiply -->  sum  --- store -->
- * C
+ *   slow memory         fast memory            a lane's registers       slow memory
+ *   A, B  -- fetch -->  pieces  -- put -->  A tile, B tile  -- multiply -->  sum  -- store -->  C
  *
- *   A tile: [block.k][block.m] for TG_OUTER_T, else [block.m][block.k]     B tile:
- * [block.k][block.n]
+ *   A tile: [block.k][block.m] for TG_OUTER_T, else [block.m][block.k]
+ *   B tile: [block.k][block.n]
  *
  * Tiles are always full: fetch puts zeros where the matrix ends, store leaves out what is beyond.
  * The text knows no hardware width: it synchronises with block barriers only. */

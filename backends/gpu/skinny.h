@@ -79,7 +79,7 @@ template <tg_tile T, typename T_elem> struct skinny {
     static constexpr int held = rows * cols / (is_matrix ? 4 : 1); /* sums of a lane */
     /* A round has as many steps as let a lane ask for this many bytes of B at once. */
     static constexpr int sum_bytes = rows * cols / (is_matrix_row ? 4 : 1) * sizeof(T_elem);
-    static constexpr int lane_bytes = sum_bytes <= 96 || is_matrix_row ? 128 : 64;
+    static constexpr int lane_bytes = sum_bytes <= 96 && rows <= 8 ? 128 : 64;
     static constexpr int steps = int(tg_max(1, lane_bytes / int(cols * vec * sizeof(T_elem))));
     static constexpr int round_k = steps * k_groups * vec;
     static constexpr int panel_rounds = int(tg_max(1, T.block.k / round_k));
@@ -102,8 +102,7 @@ template <tg_tile T, typename T_elem> struct skinny {
 /* Who a thread is. A warp's k groups take neighbouring steps, steps times over. */
 template <tg_tile T, typename T_elem, skinny_b way> struct skinny_place {
     using shape = skinny<T, T_elem>;
-    static constexpr bool warp_along_k =
-        way == skinny_b::along_k && !shape::is_matrix && !(T.thread.m >= 8 && T.thread.n == T.vec);
+    static constexpr bool warp_along_k = way == skinny_b::along_k && !shape::is_matrix;
     static constexpr int lanes_k = warp_along_k ? shape::warp_size : shape::lanes.m;
     static constexpr int warps_k =
         warp_along_k ? shape::warps / shape::column_groups : shape::warps;

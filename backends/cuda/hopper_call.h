@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hopper's f32 kernel: the host's half. A call becomes a schedule, two descriptions of operands for
+ * the copy engine, and one launch; or two, if something must be prepared (prepass.h). */
+#ifndef TG_HOPPER_CALL_H
+#define TG_HOPPER_CALL_H
+
+#include "hopper.h"
+#include "prepass.h"
+
+namespace tg_hopper
+{
+
+using encode_function = decltype(&cuTensorMapEncodeTiled);
+
+/* From the driver that is loaded anyway, so that nothing links against it. */
+inline encode_function find_encode()
+{
+    void *found = nullptr;
+    cudaDriverEntryPointQueryResult result;
+#if CUDART_VERSION >= 12050
+    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault,
+                                         &result))
+        return nullptr;
+#else
+    if (cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &result))
+        return nullptr;
+#endif
+    return reinterpret_cast<encode_function>(found);
+}
+
+/* An operand with x (m or n) and k as its axes. */
+struct operand {
+    const float *data;
+    int64_t x_stride, k_stride, item_stride;
+    int x, k, items; /* items: 1 if all of the batch share one                      */
+    double products; /* in which its elements take part: all of the multiplications */
+};
+
+inline double products(const tg_call *c) { return (double)c->m * c->n * c->k * c->batch; }
+
+inline operand operand_a(const tg_call *c)
+{
+    return {(const float *)c->a,
+            c->a_row,
+            c->a_col,
+            c->a_item,
+            (int)c->m,
+            (int)c->k,
+            c->a_item == 0 ? 1 : (int)c->batch,
+            products(c)};
+}
+
+inline operand operand_b(const tg_call *c)
+{
+    return {(const float *)c->b,
+            c->b_col,
+            c->b_row,
+            c->b_item,
+            (int)c->n,
+            (int)c->k,
+            c->b_item == 0 ? 1 : (int)c->batch,
+            products(c)};
+}
+
+/* How it gets into shared memory: as it lies, turned on the way, or from a copy. */
+enum class way { straight, turned, copied };
+
+/* The engine fetches lines of unit stride whose starts are multiples of 16 bytes. */
+inline bool engine_takes(const operand &o, bool along_k)
+{
+    const int64_t most = (int64_t)1 << 37;
+    const int64_t along = along_k ? o.k_stride : o.x_stride;
+    const int64_t across = along_k ? o.x_stride : o.k_stride;
+    const int64_t length = along_k ? o.k : o.x;
+    const bool item =
+        o.items == 1 || (o.item_stride > 0 && o.item_stride < most && o.item_stride % quad == 0);
+    return along == 1 && across >= length && across < most && across % quad == 0 && item &&
+           (uintptr_t)o.data % 16 == 0;
+}
+
+/* Turning disturbs the multiplication, copying takes a launch and the memory's time: microseconds
+ * measured on an H200. */
+inline way way_of(const operand &o)
+{
+    if (engine_takes(o, false))
+        return way::straight;
+    const double turn = 6e-9 * o.products;
+    const double copy = 2 + (double)o.x * o.k * o.items * 8 / 3.5e6;
+    return engine_takes(o, true) && turn < copy ? way::turned : way::copied;
+}
+
+inline int64_t copy_pitch(const operand &o) { return tg_round_up(o.x, 32); }
+
+inline size_t copy_bytes(const operand &o)
+{
+    return way_of(o) == way::copied ? tg_round_up(copy_pitch(o) * o.k * o.items * 4, 256) : 0;
+}
+
+/* How long split tiles take, in k at full speed: parts of part_steps run on all slots, then the
+ * shorter last ones wherever there is room. Each part costs a little besides: a pipeline to fill, a
+ * tile to store and to add. */
+inline double split_time(int64_t tiles, int64_t slots, int steps, int part_steps, int block_k)
+{
+    const int start = 32, add = 6;
+    const int64_t parts = tg_ceil_div(steps, part_steps), longer = tiles * (parts - 1);
+    const double slow = (double)part_steps * block_k + start;
+    const double quick = (double)(steps - (parts - 1) * part_steps) * block_k + start;
+    const int64_t room = (tg_round_up(longer, slots) - longer) * (int64_t)(slow / quick);
+    const int64_t left = tg_max(0, tiles - room);
+    return (double)tg_ceil_div(longer, slots) * slow + (double)tg_ceil_div(left, slots) * quick +
+           (double)add * (double)parts;
+}
+
+/* The best length of a part for tiles that do not fill all slots: equal parts, or parts that leave
+ * just enough slots to the last ones. */
+inline int split_steps(int64_t tiles, int64_t slots, int steps, int block_k)
+{
+    int best = steps;
+    double least = (double)steps * block_k;
+    for (int parts = 2; parts <= 16 && parts <= steps; parts++) {
+        const int64_t longer = tiles * (parts - 1), free = tg_round_up(longer, slots) - longer;
+        const int64_t rounds = free ? tg_ceil_div(tiles, free) : 1;
+        const int tries[2] = {(int)tg_ceil_div(steps, parts),
+                              (int)tg_ceil_div(steps * rounds, rounds * (parts - 1) + 1)};
+        for (int part_steps : tries) {
+            const double now = split_time(tiles, slots, steps, part_steps, block_k);
+            if (now < least) {
+                least = now;
+                best = part_steps;
+            }
+        }
+    }
+    return best;
+}
+
+/* With a tail, only the tiles of the last wave are split: in call->splits parts, or, if that is
+ * 1, as it suits them. */
+template <tg_tile T> schedule schedule_of(const tg_call *call)
+{
+    const int steps = (int)tg_ceil_div(call->k, T.block.k);
+    schedule s = {(int)call->m, (int)call->n, steps, 0, 0, 0, 0, 1, steps};
+    s.tiles_m = (int)tg_ceil_div(call->m, T.block.m);
+    s.tiles_n = (int)tg_ceil_div(call->n, T.block.n);
+    const int64_t tiles = (int64_t)s.tiles_m * s.tiles_n * call->batch;
+    const int64_t slots = (int64_t)tg_max(1, call->units) * shape<T, ways{}>::blocks;
+    s.split = call->tail == TG_TAIL_WHOLE ? tiles : tiles % slots;
+    if (call->splits > 1)
+        s.part_steps = (int)tg_ceil_div(steps, call->splits);
+    else if (call->tail != TG_TAIL_WHOLE && s.split)
+        s.part_steps = split_steps(s.split, slots, steps, T.block.k);
+    s.parts = (int)tg_ceil_div(steps, s.part_steps);
+    if (s.parts == 1)
+        s.split = 0;
+    s.whole = tiles - s.split;
+    return s;
+}
+
+/* The workspace: copy of A, copy of B, partial tiles, tickets. */
+template <tg_tile T> struct layout {
+    size_t a, b, partials, tickets, bytes;
+
+    layout(const tg_call *call, const schedule &s)
+    {
+        a = 0;
+        b = a + copy_bytes(operand_a(call));
+        partials = b + copy_bytes(operand_b(call));
+        tickets = partials + s.split * s.parts * T.block.m * T.block.n * sizeof(float);
+        bytes = tickets + tg_round_up(s.split * sizeof(unsigned), 256);
+    }
+};
+
+template <tg_tile T> size_t workspace(const tg_call *call)
+{
+    return layout<T>(call, schedule_of<T>(call)).bytes;
+}
+
+template <tg_tile T> int takes(const tg_call *call)
+{
+    const int64_t most = INT32_MAX - 256;
+    if (call->c_col != 1 || call->k < 1 || call->m > most || call->n > most || call->k > most ||
+        call->batch > most)
+        return 0;
+    const double tiles = (double)tg_ceil_div(call->m, T.block.m) * tg_ceil_div(call->n, T.block.n);
+    const double copied = (double)tg_round_up(tg_max(call->m, call->n), tg_prepass::edge) *
+                          tg_round_up(call->k, tg_prepass::edge) * call->batch;
+    return tiles * call->batch * tg_max(1, call->splits) < 1e9 && copied < 4e12;
+}
+
+/* The box is as wide as the block and block.k deep, or, to be turned, 32 k wide. */
+inline bool encode(encode_function encode, CUtensorMap *map, const operand &o, int box_x, int box_k)
+{
+    const bool turn = o.x_stride != 1;
+    const cuuint64_t x = o.x, k = o.k, across = turn ? o.x_stride : o.k_stride;
+    const cuuint64_t item = o.items == 1 ? across : o.item_stride;
+    const cuuint64_t size[3] = {turn ? k : x, turn ? x : k, (cuuint64_t)o.items};
+    const cuuint64_t stride[2] = {across * 4, item * 4};
+    const cuuint32_t box[3] = {(cuuint32_t)(turn ? raw_k : box_x),
+                               (cuuint32_t)(turn ? box_x : box_k), 1};
+    const cuuint32_t every[3] = {1, 1, 1};
+    return encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 3, const_cast<float *>(o.data), size,
+                  stride, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                  turn ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
+                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+/* The operand as the kernel fetches it; if that is a copy, the copying is noted. */
+inline operand fetched(const operand &o, void *memory, tg_prepass::copy *copy)
+{
+    if (way_of(o) != way::copied)
+        return o;
+    *copy = {o.data, (float *)memory, o.x_stride, o.k_stride, o.item_stride, copy_pitch(o), o.x,
+             o.k,    o.items};
+    return {copy->to, 1, copy->pitch, copy->item_pitch(), o.x, o.k, o.items, o.products};
+}
+
+inline void describe_c(arguments *args, const tg_call *call)
+{
+    args->c = (float *)call->c;
+    args->c_row = call->c_row;
+    args->c_item = call->c_item;
+    args->alpha = (float)call->alpha;
+    args->beta = (float)call->beta;
+    args->wide =
+        ((uintptr_t)call->c % 16 | call->n % quad | call->c_row % quad | call->c_item % quad) == 0;
+}
+
+/* With early, the kernel starts while the one before it ends, and waits for it where it must. */
+template <tg_tile T, ways W>
+cudaError_t start(const arguments &args, bool early, cudaStream_t stream)
+{
+    using S = shape<T, W>;
+    cudaError_t error =
+        cudaFuncSetAttribute(gemm<T, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::bytes);
+    if (error)
+        return error;
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)args.s.blocks());
+    config.blockDim = dim3(S::threads);
+    config.dynamicSmemBytes = S::bytes;
+    config.stream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = early ? 1 : 0;
+    return cudaLaunchKernelEx(&config, gemm<T, W>, args);
+}
+
+template <tg_tile T> int launch(const tg_call *call, void *on)
+{
+    static const encode_function encoder = find_encode();
+    if (!encoder)
+        return cudaErrorNotSupported;
+    const cudaStream_t stream = (cudaStream_t)on;
+    arguments args = {};
+    args.s = schedule_of<T>(call);
+    const layout<T> at(call, args.s);
+    char *memory = (char *)call->workspace;
+    tg_prepass::job before = {};
+    const operand a = fetched(operand_a(call), memory + at.a, &before.a);
+    const operand b = fetched(operand_b(call), memory + at.b, &before.b);
+    if (!encode(encoder, &args.a, a, T.block.m, T.block.k) ||
+        !encode(encoder, &args.b, b, T.block.n, T.block.k))
+        return cudaErrorInvalidValue;
+    describe_c(&args, call);
+    args.a_items = a.items > 1;
+    args.b_items = b.items > 1;
+    args.partials = (float *)(memory + at.partials);
+    args.tickets = before.tickets = (unsigned *)(memory + at.tickets);
+    before.ticket_count = args.s.split;
+    const bool prepare = before.a.items || before.b.items || before.ticket_count;
+    if (prepare)
+        if (const cudaError_t error = tg_prepass::launch(before, stream))
+            return error;
+    if (a.x_stride == 1)
+        return b.x_stride == 1 ? start<T, ways{false, false}>(args, prepare, stream)
+                               : start<T, ways{false, true}>(args, prepare, stream);
+    return b.x_stride == 1 ? start<T, ways{true, false}>(args, prepare, stream)
+                           : start<T, ways{true, true}>(args, prepare, stream);
+}
+
+template <tg_tile T> int usage(tg_usage *usage)
+{
+    using S = shape<T, ways{}>;
+    const auto kernel = gemm<T, ways{}>;
+    cudaFuncAttributes attributes;
+    int blocks = 0;
+    cudaError_t error = cudaFuncGetAttributes(&attributes, kernel);
+    if (!error)
+        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::bytes);
+    if (!error)
+        error =
+            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, S::threads, S::bytes);
+    if (!error)
+        *usage = {S::threads, S::consumer_registers, (int)attributes.localSizeBytes, S::bytes,
+                  blocks};
+    return error;
+}
+
+} /* namespace tg_hopper */
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hopper's f32 kernel: how operands get into shared memory, k-major.
+ *
+ *   memory            raw stage               stage
+ *   x --->                                    x --->          straight: the copy engine fetches
+ * k a b c  ------------------------------>  k a b c           the box as it is wanted
+ * | a b c                                   | a b c
+ *
+ *   k --->              k --->                x --->          turned: the engine fetches rows of
+ * x a a a  ---------> x a a a  ---------->  k a b c           32 k, and four warps that are there
+ * | b b b             | b b b    4 warps    | a b c           for it turn them over
+ *
+ * A stage is full when everything in it has arrived, and empty when all consumer warps have left
+ * it. */
+#ifndef TG_HOPPER_LOAD_H
+#define TG_HOPPER_LOAD_H
+
+#include "hopper_shape.h"
+
+namespace tg_hopper
+{
+
+__device__ inline unsigned shared_address(const void *at)
+{
+    return (unsigned)__cvta_generic_to_shared(at);
+}
+
+__device__ inline void barrier_init(uint64_t *barrier, int arrivals)
+{
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(barrier)),
+                 "r"(arrivals));
+}
+
+__device__ inline void barrier_arrive(uint64_t *barrier)
+{
+    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
+
+__device__ inline void barrier_expect(uint64_t *barrier, int bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+                 "r"(bytes)
+                 : "memory");
+}
+
+/* Waits until the barrier has left the phase of this parity. */
+__device__ inline void barrier_wait(uint64_t *barrier, int parity)
+{
+    asm volatile("{\n"
+                 ".reg .pred done;\n"
+                 "again: mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n"
+                 "@!done bra again;\n"
+                 "}\n" ::"r"(shared_address(barrier)),
+                 "r"(parity)
+                 : "memory");
+}
+
+__device__ inline void fetch_box(float *to, const CUtensorMap &map, int x, int k, int item,
+                                 uint64_t *full)
+{
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 " [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared_address(to)),
+                 "l"(&map), "r"(x), "r"(k), "r"(item), "r"(shared_address(full))
+                 : "memory");
+}
+
+/* A meeting of some of the block's threads, in one of its numbered rooms. */
+template <int Room, int Threads> __device__ void meet()
+{
+    asm volatile("bar.sync %0, %1;" ::"n"(Room), "n"(Threads) : "memory");
+}
+
+__device__ inline void wait_for_prepass() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
+template <class S> struct pipeline {
+    float *stages, *raw;
+    uint64_t *full, *empty, *raw_full;
+    unsigned *last;
+
+    __device__ explicit pipeline(float *memory)
+        : stages(memory), raw(memory + S::stages * S::stage),
+          full(reinterpret_cast<uint64_t *>(memory + S::floats)), empty(full + S::stages),
+          raw_full(empty + S::stages), last(reinterpret_cast<unsigned *>(full + S::barriers))
+    {
+    }
+    __device__ void init(int consumer_warps) const
+    {
+        const int turners = S::raw ? producers / 32 : 0, engine = S::ready ? 1 : 0;
+        for (int stage = 0; stage < S::stages; stage++) {
+            barrier_init(&full[stage], turners + engine);
+            barrier_init(&empty[stage], consumer_warps);
+        }
+        for (int stage = 0; stage < S::raw_stages; stage++)
+            barrier_init(&raw_full[stage], 1);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+};
+
+/* A place in a ring; parity flips each time round. */
+template <int Stages> struct turn {
+    int stage = 0, parity = 0;
+
+    __device__ void next()
+    {
+        if (++stage == Stages) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+template <tg_tile T, ways W> struct producer {
+    using S = shape<T, W>;
+    const arguments &p;
+    const work &w;
+    const pipeline<S> &pipe;
+    int thread;
+
+    __device__ void fetch_ready(int step, int stage) const
+    {
+        float *to = pipe.stages + stage * S::stage;
+        uint64_t *full = &pipe.full[stage];
+        const int k = (w.first + step) * T.block.k;
+        barrier_expect(full, S::ready * 4);
+        if constexpr (!W.turn_a)
+            fetch_box(to, p.a, w.row, k, w.item * p.a_items, full);
+        if constexpr (!W.turn_b)
+            fetch_box(to + S::a, p.b, w.col, k, w.item * p.b_items, full);
+    }
+
+    /* In raw rows pieces of four k change places: piece p of row x is at p ^ x % 8. */
+    __device__ void fetch_raw(int step, int stage) const
+    {
+        float *to = pipe.raw + stage * S::raw;
+        uint64_t *full = &pipe.raw_full[stage];
+        const int first_k = (w.first + step) * T.block.k;
+        barrier_expect(full, S::raw * 4);
+#pragma unroll
+        for (int k = 0; k < T.block.k; k += raw_k) {
+            if constexpr (W.turn_a)
+                fetch_box(to + k * T.block.m, p.a, first_k + k, w.row, w.item * p.a_items, full);
+            if constexpr (W.turn_b)
+                fetch_box(to + S::raw - S::b + k * T.block.n, p.b, first_k + k, w.col,
+                          w.item * p.b_items, full);
+        }
+    }
+
+    /* A lane reads four k of its row, and writes one to each of four rows of the stage. Its
+     * neighbours do so for neighbouring x: no two of them meet in a bank. */
+    template <int Extent> __device__ void turn_over(float *to, const float *from) const
+    {
+        constexpr int pieces = Extent * T.block.k / quad / producers, pieces_of_row = raw_k / quad;
+#pragma unroll 4
+        for (int i = 0; i < pieces; i++) {
+            const int x = (thread + i * producers) % Extent;
+            const int piece = (thread + i * producers) / Extent;
+            const float *row = from + (piece / pieces_of_row * Extent + x) * raw_k;
+            const float4 four = *reinterpret_cast<const float4 *>(
+                row + (piece % pieces_of_row ^ x % pieces_of_row) * quad);
+            float *column = to + piece * quad * Extent + x;
+            column[0] = four.x;
+            column[Extent] = four.y;
+            column[2 * Extent] = four.z;
+            column[3 * Extent] = four.w;
+        }
+    }
+
+    __device__ void run_turning() const
+    {
+        turn<S::stages> at;
+        turn<S::raw_stages> raw_at;
+        if (thread == 0)
+            for (int step = 0; step < S::raw_stages && step < w.steps; step++)
+                fetch_raw(step, step);
+        for (int step = 0; step < w.steps; step++, at.next(), raw_at.next()) {
+            float *to = pipe.stages + at.stage * S::stage;
+            const float *from = pipe.raw + raw_at.stage * S::raw;
+            barrier_wait(&pipe.empty[at.stage], at.parity ^ 1);
+            if (S::ready && thread == 0)
+                fetch_ready(step, at.stage);
+            barrier_wait(&pipe.raw_full[raw_at.stage], raw_at.parity);
+            if constexpr (W.turn_a)
+                turn_over<T.block.m>(to, from);
+            if constexpr (W.turn_b)
+                turn_over<T.block.n>(to + S::a, from + S::raw - S::b);
+            meet<2, producers>();
+            if (thread % 32 == 0)
+                barrier_arrive(&pipe.full[at.stage]);
+            if (thread == 0 && step + S::raw_stages < w.steps)
+                fetch_raw(step + S::raw_stages, raw_at.stage);
+        }
+    }
+
+    __device__ void run_straight() const
+    {
+        turn<S::stages> at;
+        for (int step = 0; step < w.steps; step++, at.next()) {
+            barrier_wait(&pipe.empty[at.stage], at.parity ^ 1);
+            if (thread == 0)
+                fetch_ready(step, at.stage);
+            __syncwarp();
+        }
+    }
+
+    /* The last thing that the block does is to read and write C: it had better be near. */
+    __device__ void prefetch_c(int workers) const
+    {
+        constexpr int line = 32, lines = T.block.n / line;
+        if (p.beta == 0 || w.parts > 1)
+            return;
+        for (int at = thread; at < T.block.m * lines; at += workers) {
+            const int row = w.row + at / lines, col = w.col + at % lines * line;
+            const float *c = p.c + w.item * p.c_item + row * p.c_row + col;
+            if (row < p.s.m && col < p.s.n)
+                asm volatile("prefetch.global.L2 [%0];" ::"l"(c));
+        }
+    }
+
+    __device__ void run() const
+    {
+        wait_for_prepass();
+        if constexpr (S::raw > 0) {
+            run_turning();
+            prefetch_c(producers);
+        } else if (thread < 32) {
+            run_straight();
+            prefetch_c(32);
+        }
+    }
+};
+
+} /* namespace tg_hopper */
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hopper's f32 kernel: what follows from a row of the table, and what a block is to do.
+ *
+ *   shared memory of a block     stages x ( A [block.k][block.m] | B [block.k][block.n] )
+ *                                raw_stages x what is fetched as it lies, and turned from there
+ *                                barriers */
+#ifndef TG_HOPPER_SHAPE_H
+#define TG_HOPPER_SHAPE_H
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include "call.h"
+
+/* The operands whose unit stride is along k: they are turned on their way in. */
+struct tg_hopper_ways {
+    bool turn_a, turn_b;
+};
+
+namespace tg_hopper
+{
+
+using ways = tg_hopper_ways;
+
+constexpr tg_limits limits = {{4, 8}, 1024, 16, 255, 4, 227 << 10, 0, 0, 0, 0};
+constexpr int producers = 128; /* registers are dealt out by groups of four warps */
+constexpr int quad = 4;        /* k of one loop body, and floats of one load      */
+constexpr int raw_k = 32;      /* of a row that is fetched to be turned           */
+constexpr int group = 8;       /* rows of tiles that are walked down together     */
+
+TG_FN bool fits(tg_tile t)
+{
+    if (!tg_tile_fits(t, limits, 4) || t.form != TG_OUTER_T || t.vec != quad || t.stages < 3)
+        return false;
+    const tg_mn rep = tg_tile_rep(t, limits.lanes);
+    return rep.m == 1 && rep.n == 1 && t.thread.m % quad == 0 && t.block.m <= 256 &&
+           t.block.n <= 256 && t.block.k % raw_k == 0 && t.block.k % (t.slices * quad) == 0 &&
+           tg_tile_threads(t, limits.lanes) % 128 == 0;
+}
+
+template <tg_tile T> constexpr int consumers = (int)tg_tile_threads(T, limits.lanes);
+template <tg_tile T> constexpr int pitch = T.block.n + quad; /* of a tile of C, in shared memory */
+
+/* Sizes in shared memory count floats. */
+template <tg_tile T, ways W> struct shape {
+    static constexpr int threads = consumers<T> + producers;
+    static constexpr int slice_k = T.block.k / T.slices;
+
+    static constexpr int a = T.block.m * T.block.k, b = T.block.n * T.block.k, stage = a + b;
+    static constexpr int raw = (W.turn_a ? a : 0) + (W.turn_b ? b : 0), ready = stage - raw;
+    static constexpr int blocks = threads <= 256 && T.stages * stage < 113 << 8 ? 2 : 1;
+    static constexpr int memory = (blocks == 2 ? 112 : 226) << 8;
+    static constexpr int stages = T.stages * stage + raw <= memory ? T.stages : T.stages - 1;
+    static constexpr int raw_stages =
+        raw ? (int)tg_min(stages, (memory - stages * stage) / raw) : 0;
+    static constexpr int parked = T.slices * T.block.m * pitch<T>;
+    static constexpr int floats = (int)tg_max(stages * stage + raw_stages * raw, parked);
+    static constexpr int barriers = 2 * stages + raw_stages;
+    static constexpr int bytes = floats * 4 + barriers * 8 + 8; /* and a word: who is last */
+    static_assert(floats <= memory && (raw == 0 || raw_stages > 0));
+
+    static constexpr int consumer_registers = blocks == 2 ? 224 : 232;
+    static constexpr int producer_registers = blocks == 2 ? 32 : 40;
+};
+
+/* How the tiles of C become blocks. The first tiles run whole, one block each; the others are cut
+ * into parts of so many steps of block.k, the last part being what is left. All first parts run
+ * before all second ones, so that the short last parts fill up where the others leave room. */
+struct schedule {
+    int m, n, steps;
+    int tiles_m, tiles_n;
+    int64_t whole, split; /* tiles */
+    int parts, part_steps;
+
+    __host__ __device__ int64_t blocks() const { return whole + split * parts; }
+};
+
+struct arguments {
+    CUtensorMap a, b; /* as it lies: two axes, and the item */
+    schedule s;
+    float *c;
+    int64_t c_row, c_item;
+    float alpha, beta;
+    int a_items, b_items; /* 0: one matrix for all                          */
+    bool wide;            /* rows of C can be written four elements at once */
+    float *partials;      /* [split][parts][block.m][block.n] */
+    unsigned *tickets;    /* [split] */
+};
+
+/* What one block does. */
+struct work {
+    int row, col, item; /* of C */
+    int first, steps;   /* of k */
+    int part, parts;
+    int64_t split; /* which of the split tiles it is */
+};
+
+template <tg_tile T> __device__ work work_of(const schedule &s, int64_t block)
+{
+    work w = {0, 0, 0, 0, s.steps, 0, 1, 0};
+    int64_t tile = block;
+    if (block >= s.whole) {
+        w.split = (block - s.whole) % s.split;
+        w.part = (int)((block - s.whole) / s.split);
+        w.parts = s.parts;
+        w.first = w.part * s.part_steps;
+        w.steps = (int)tg_min(s.part_steps, s.steps - w.first);
+        tile = s.whole + w.split;
+    }
+    const int64_t of_item = (int64_t)s.tiles_m * s.tiles_n;
+    w.item = (int)(tile / of_item);
+    const int64_t place = tile % of_item, strip = place / ((int64_t)group * s.tiles_n);
+    const int in_strip = (int)(place - strip * group * s.tiles_n);
+    const int rows = (int)tg_min(group, s.tiles_m - strip * group);
+    w.row = (int)(strip * group + in_strip % rows) * T.block.m;
+    w.col = in_strip / rows * T.block.n;
+    return w;
+}
+
+} /* namespace tg_hopper */
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hopper's f32 kernel: from registers to C.
+ *
+ *   registers of all slices --> shared memory --> sum of slices --> C             (a whole tile)
+ *                                                     |
+ *                                                     +--> workspace --> sum of parts --> C
+ *
+ * Sums run in the order of k, whoever does them: the same bits every time. */
+#ifndef TG_HOPPER_STORE_H
+#define TG_HOPPER_STORE_H
+
+#include "hopper_load.h"
+
+namespace tg_hopper
+{
+
+/* One element or four, as a vector type that adds. */
+template <int Wide> struct vector {
+    float x[Wide];
+
+    __device__ static vector read(const float *from)
+    {
+        if constexpr (Wide == quad) {
+            const float4 all = *reinterpret_cast<const float4 *>(from);
+            return {all.x, all.y, all.z, all.w};
+        } else
+            return {*from};
+    }
+    __device__ void write(float *to) const
+    {
+        if constexpr (Wide == quad)
+            *reinterpret_cast<float4 *>(to) = make_float4(x[0], x[1], x[2], x[3]);
+        else
+            *to = x[0];
+    }
+    __device__ vector plus(const vector &other) const
+    {
+        vector sum;
+#pragma unroll
+        for (int i = 0; i < Wide; i++)
+            sum.x[i] = x[i] + other.x[i];
+        return sum;
+    }
+};
+
+/* The two places that a tile is summed from, both in a fixed order. */
+template <tg_tile T> struct parked_slices {
+    const float *memory;
+
+    template <int Wide> __device__ vector<Wide> sum(int row, int col) const
+    {
+        const float *from = memory + row * pitch<T> + (Wide == 1 ? col ^ 1 : col);
+        vector<Wide> sum = vector<Wide>::read(from);
+#pragma unroll
+        for (int slice = 1; slice < T.slices; slice++)
+            sum = sum.plus(vector<Wide>::read(from + slice * T.block.m * pitch<T>));
+        if constexpr (Wide == quad)
+            sum = {sum.x[1], sum.x[0], sum.x[3], sum.x[2]};
+        return sum;
+    }
+};
+
+template <tg_tile T> struct stored_parts {
+    const float *memory;
+    int parts;
+
+    template <int Wide> __device__ vector<Wide> sum(int row, int col) const
+    {
+        const float *from = memory + row * T.block.n + col;
+        vector<Wide> sum = vector<Wide>::read(from);
+        for (int part = 1; part < parts; part++)
+            sum = sum.plus(vector<Wide>::read(from + (int64_t)part * T.block.m * T.block.n));
+        return sum;
+    }
+};
+
+/* C of one tile, row by row, by all consumers; several rows at once where C is to be read. */
+template <tg_tile T, int Wide, class Source>
+__device__ void write_tile(const arguments &p, const work &w, const Source &source)
+{
+    constexpr int size = T.block.m * T.block.n, step = consumers<T> * Wide;
+    constexpr int rounds = size / step, at_once = rounds % 8 ? rounds & -rounds : 8;
+    static_assert(size % (step * at_once) == 0);
+    const vector<Wide> zero = {};
+    for (int from = threadIdx.x * Wide; from < size; from += step * at_once) {
+        float *to[at_once];
+        vector<Wide> old[at_once];
+#pragma unroll
+        for (int i = 0; i < at_once; i++) {
+            const int row = w.row + (from + i * step) / T.block.n;
+            const int col = w.col + (from + i * step) % T.block.n;
+            to[i] = row < p.s.m && col < p.s.n ? p.c + w.item * p.c_item + row * p.c_row + col
+                                               : nullptr;
+            old[i] = to[i] && p.beta != 0 ? vector<Wide>::read(to[i]) : zero;
+        }
+#pragma unroll
+        for (int i = 0; i < at_once; i++) {
+            vector<Wide> v = source.template sum<Wide>((from + i * step) / T.block.n,
+                                                       (from + i * step) % T.block.n);
+#pragma unroll
+            for (int e = 0; e < Wide; e++)
+                v.x[e] =
+                    p.beta != 0 ? fmaf(p.beta, old[i].x[e], p.alpha * v.x[e]) : p.alpha * v.x[e];
+            if (to[i])
+                v.write(to[i]);
+        }
+    }
+}
+
+template <tg_tile T, class Source>
+__device__ void write_tile(const arguments &p, const work &w, const Source &source)
+{
+    if (p.wide)
+        write_tile<T, quad>(p, w, source);
+    else
+        write_tile<T, 1>(p, w, source);
+}
+
+/* Stores this block's part of a split tile. True in the block that is the last to do so. */
+template <tg_tile T>
+__device__ bool store_part(const arguments &p, const work &w, const parked_slices<T> &slices,
+                           float *parts, unsigned *last)
+{
+    constexpr int size = T.block.m * T.block.n;
+    for (int at = threadIdx.x * quad; at < size; at += consumers<T> * quad)
+        slices.template sum<quad>(at / T.block.n, at % T.block.n).write(parts + w.part * size + at);
+    __threadfence();
+    meet<1, consumers<T>>();
+    if (threadIdx.x == 0) {
+        wait_for_prepass(); /* it zeroed the tickets */
+        *last = atomicAdd(&p.tickets[w.split], 1) == w.parts - 1;
+    }
+    meet<1, consumers<T>>();
+    __threadfence();
+    return *last;
+}
+
+} /* namespace tg_hopper */
+
+#endif
