@@ -93,7 +93,8 @@ int tg_tile_row_like(const tg_tile *tile, const tg_limits *limits, tg_type type)
 int tg_choose(const tg_problem *p, const tg_limits *limits, const tg_tile *forced, tg_plan *plan);
 
 /* Its part for devices without caches of their own making: sets row (-1: none fits), tile, splits
- * and tail. */
-void tg_choose_gpu(const tg_problem *p, const tg_limits *limits, int bytes, tg_plan *plan);
+ * and tail; forced is a row of the table, or NULL. */
+void tg_choose_gpu(const tg_problem *p, const tg_limits *limits, int bytes, const tg_tile *forced,
+                   tg_plan *plan);
 
 #endif

@@ -150,24 +150,28 @@ static tg_tile cut_to_problem(const tg_problem *p, tg_tile t)
 
 int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg_plan *plan)
 {
-    const int bytes = (int)tg_type_size(p->c.type), is_cpu = l->l1 > 0;
+    const int bytes = (int)tg_type_size(p->c.type);
     tg_tile stated;
-    plan->splits = 1;
+    plan->splits = plan->threads = 1;
+    plan->a_in_place = plan->b_in_place = 0;
     plan->tail = TG_TAIL_WHOLE;
+    const int is_gpu = l->l1 == 0;
+    if (is_gpu && (!forced || tg_tile_row_like(forced, l, p->c.type) >= 0)) {
+        tg_choose_gpu(p, l, bytes, forced, plan);
+        return plan->row >= 0;
+    }
     if (forced) {
         stated = *forced;
         plan->row = tg_tile_row_like(&stated, l, p->c.type);
         plan->tile = fit_thread(p, stated, l, bytes);
         plan->a_in_place = plan->b_in_place = stated.stages == 0;
+        if (is_gpu)
+            return 1;
     } else {
-        (is_cpu ? choose_row : tg_choose_gpu)(p, l, bytes, plan);
+        choose_row(p, l, bytes, plan);
         if (plan->row < 0)
             return 0;
         stated = tg_tile_at(plan->row);
-    }
-    if (!is_cpu) {
-        plan->threads = 1;
-        return 1;
     }
     const double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k * (double)p->batch;
     const double useful = flops / flops_per_thread;

@@ -3,51 +3,124 @@
  * The chooser's model of a GPU: how long would a row take, in cycles of one multiprocessor?
  *
  *   units   | block | block | ...          blocks are dealt out; a unit runs `resident` at once
- *           | block | block | ...          wave after wave, and the last wave is rarely full
+ *           | block | block | ...          wave after wave, and the last wave is rarely full,
+ *           | block |                      unless its tiles are split in k (the tail)
  *
- *   a wave      the multiply-adds of its blocks, at the rate that their warps can issue: less if a
- *               thread tile is small (it loads more for each multiply-add), or if few warps are
- * there to hide each other's latency a block     what does not overlap: its first loads and its
- * last stores k split     more blocks, and every partial sum is written and read once more a way in
- * an operand that the row cannot take as it lies is rearranged first and never less than it takes
- * to stream the matrices once. The constants are a Hopper GPU's; the choice needs only that their
- * ratios hold. */
+ *   a wave      the multiply-adds of its blocks, at the rate that a unit keeps up: less if a thread
+ *               tile is small, for it loads more for each multiply-add; less if a block is small,
+ *               for it moves more bytes for each; less if few warps hide each other's latency
+ *   a block     what does not overlap: its first loads, its last stores
+ *   k split     more blocks, and every partial sum is written and read once more
+ *   a way in    an operand that the row cannot take as it lies is rearranged first
+ *
+ * and never less than it takes to stream the matrices once. The constants were fitted to what all
+ * rows took on 73 shapes on an H200 (docs/results/); other GPUs need only that the ratios hold. */
+#include <string.h>
+
 #include "gemm.h"
+#include "tail.h"
 
 static const double unit_registers = 65536, unit_threads = 2048;
-static const double fmas_per_cycle_f32 = 128, fmas_per_cycle_f64 = 64, fmas_per_cycle_matrix = 128;
-static const double bytes_per_cycle = 18; /* of slow memory, for each unit */
-static const double cycles_of_launch = 3500, cycles_of_block = 1500;
-static const double warps_to_hide = 1.2; /* latency: so many warps on a scheduler reach a half */
+static const double bytes_per_cycle = 17; /* of slow memory, for each unit */
+static const double cycles_of_launch = 4500;
+
+/* Multiply-adds a cycle that a unit does at best, and what keeps it from them: cycles of an operand
+ * that is loaded to registers, in multiply-adds; bytes that it can stage in a cycle; cycles that a
+ * block costs beside its multiply-adds. */
+typedef struct family {
+    double fmas, load, bytes, block;
+} family;
+
+static int begins(const char *name, const char *with)
+{
+    return strncmp(name, with, strlen(with)) == 0;
+}
+
+static int is_skinny(tg_tile t) { return t.stages == 0 && t.form == TG_OUTER; }
+
+/* Hopper is the device with f64 instructions of 16 rows; its copy engine fills the stages of a
+ * pipeline, for which operands must lie k-major. */
+static int is_fed_by_engine(tg_tile t, const tg_limits *l, int bytes)
+{
+    return l->matrix == 16 && bytes == 4 && t.stages >= 3 && tg_tile_is_fma(t);
+}
+
+static family family_of(int row, tg_tile t, int bytes)
+{
+    const family batch = {108, 3.4, 40, 1500};
+    const family plain = {70, 3.4, 30, 3000};
+    const family matrix = {140, 0, 100, 3000}, plain_f64 = {36, 3.4, 30, 2000};
+    if (!tg_tile_is_fma(t))
+        return matrix;
+    if (bytes == 8)
+        return plain_f64;
+    return begins(tg_tile_name(row), "batch") ? batch : plain;
+}
 
 /* Blocks that one unit runs at once. */
 static double resident_blocks(tg_tile t, const tg_limits *l, int bytes)
 {
     const double threads = (double)tg_tile_threads(t, l->lanes);
-    const double accumulators = (double)t.warp.m * t.warp.n / (l->lanes.m * l->lanes.n);
-    const double registers = tg_min(255, (int64_t)(1.3 * accumulators * bytes / 4) + 40);
-    const double fast = (double)tg_tile_fast_bytes(t, bytes) + 1024;
-    const double by_registers = unit_registers / (registers * threads);
-    const double by_fast = (double)(l->fast_bytes + 1024) / fast,
-                 by_threads = unit_threads / threads;
+    const double outputs = (double)t.warp.m * t.warp.n / (l->lanes.m * l->lanes.n);
+    const double registers = (double)tg_min(255, (int64_t)(1.4 * outputs * bytes / 4) + 48);
+    const double producer = is_fed_by_engine(t, l, bytes) ? 24 * 128 : 0;
+    const double by_registers = unit_registers / (registers * threads + producer);
+    const double by_fast =
+        (double)(l->fast_bytes + 1024) / (double)(tg_tile_fast_bytes(t, bytes) + 1024);
+    const double by_threads = unit_threads / threads;
     double least = by_registers < by_fast ? by_registers : by_fast;
     least = least < by_threads ? least : by_threads;
     return least < 1 ? 1 : (double)(int64_t)least;
 }
 
 /* Multiply-adds a cycle of a unit with so many blocks of the tile. */
-static double rate(tg_tile t, const tg_limits *l, int bytes, double blocks)
+static double rate(int row, tg_tile t, const tg_limits *l, int bytes, double blocks)
 {
-    const int is_fma = tg_tile_is_fma(t);
-    const double m = t.thread.m, n = t.thread.n;
-    const double share = is_fma ? m * n / (m * n + (m + n) / t.vec + 0.5) : 0.94;
-    const double peak = !is_fma      ? fmas_per_cycle_matrix
-                        : bytes == 4 ? fmas_per_cycle_f32
-                                     : fmas_per_cycle_f64;
+    const family f = family_of(row, t, bytes);
+    const double m = t.thread.m, n = t.thread.n, vec = tg_min(t.vec, 4);
+    const double loads = f.load > 0 ? f.load * (m + n) / vec / (m * n) : 0;
+    const double staged = (double)bytes * (1.0 / t.block.m + 1.0 / t.block.n);
+    const double slices = 1 + 0.012 * (t.slices - 1);
     const double warps = blocks * (double)tg_tile_threads(t, l->lanes) /
-                         (4 * l->lanes.m * l->lanes.n);     /* on each of 4 schedulers */
-    const double independent = m * n < 64 ? m * n / 64 : 1; /* a large tile hides more by itself */
-    return peak * share * warps / (warps + warps_to_hide * (1.5 - independent));
+                         (4.0 * l->lanes.m * l->lanes.n); /* on each of 4 schedulers */
+    const double awake = warps >= 2 ? 1 : 0.4 + 0.3 * warps;
+    return awake / ((1 + loads) * slices / f.fmas + staged / f.bytes);
+}
+
+/* What it costs to bring an operand, x by k, to the engine's order: it is turned in the stages,
+ * which slows every multiply-add, or copied first. */
+static double way_in(const tg_problem *p, int64_t x_stride, int64_t k_stride, int64_t x)
+{
+    if (x_stride == 1 && k_stride % 4 == 0)
+        return 0;
+    const double items = (double)p->batch;
+    const double turn = 1.2e-5 * (double)p->m * (double)p->n * (double)p->k * items;
+    const double copy = 4000 + 4.5e-3 * (double)x * (double)p->k * items;
+    return k_stride == 1 && x_stride % 4 == 0 && turn < copy ? turn : copy;
+}
+
+/* A row of Hopper's pipeline, whose last wave is always split. */
+static double engine_cycles(const tg_problem *p, tg_tile t, const tg_limits *l)
+{
+    const double fixed = t.block.m * t.block.n < 4096 ? 7000 : 9900;
+    const double outputs = t.thread.m * t.thread.n, loads = t.thread.m + t.thread.n;
+    const double share = 1.115 - 1.2 * loads / outputs - 0.01 * (t.slices - 1);
+    const int64_t resident = (int64_t)resident_blocks(t, l, 4), slots = resident * l->units;
+    const int64_t steps = tg_ceil_div(p->k, t.block.k);
+    const double all = (double)tg_ceil_div(p->m, t.block.m) * (double)tg_ceil_div(p->n, t.block.n) *
+                       (double)p->batch;
+    const double waves = (double)(int64_t)(all / (double)slots);
+    const int64_t left = (int64_t)(all - waves * (double)slots);
+    const int64_t part = left > 0 ? tg_tail_steps(left, slots, steps, t.block.k) : steps;
+    const double blocks = left > 0 ? (double)left * (double)tg_ceil_div(steps, part) : 0;
+    const double alone = resident > 1 ? 0.57 : 1; /* what a block takes with a unit to itself */
+    double k = waves * ((double)p->k + 24 + 8 * t.slices);
+    if (left > 0)
+        k += tg_tail_time(left, slots, steps, part, t.block.k) *
+             (waves == 0 && blocks <= l->units ? alone : 1);
+    return fixed + way_in(p, p->a.row_stride, p->a.col_stride, p->m) +
+           way_in(p, p->b.col_stride, p->b.row_stride, p->n) +
+           k * t.block.m * t.block.n * (double)resident / (128 * share);
 }
 
 static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *l, int bytes)
@@ -55,48 +128,95 @@ static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *
     const tg_tile t = plan->tile;
     const double tiles =
         (double)tg_ceil_div(p->m, t.block.m) * (double)tg_ceil_div(p->n, t.block.n);
+    const double resident = resident_blocks(t, l, bytes), slots = resident * l->units;
     const double blocks = tiles * (double)p->batch * plan->splits;
-    const double resident = resident_blocks(t, l, bytes), units = l->units;
-    const double k = (double)tg_round_up(tg_ceil_div(p->k, plan->splits), t.block.k);
-    const double work = (double)t.block.m * t.block.n * k; /* of a block */
-    const double waves = (double)(int64_t)(blocks / (units * resident));
-    const double left = blocks - waves * units * resident;
-    const double last =
-        (double)tg_ceil_div((int64_t)left, l->units); /* blocks on the fullest unit */
-    double sum = waves * (resident * work / rate(t, l, bytes, resident) + cycles_of_block);
-    if (last > 0)
-        sum += last * work / rate(t, l, bytes, last) + cycles_of_block;
-    const double a = (double)p->m * p->k, b = (double)p->k * p->n, c = (double)p->m * p->n;
-    const double streamed = (a + b + c) * (double)p->batch * bytes / (bytes_per_cycle * units);
-    if (sum < streamed)
-        sum = streamed;
-    if (plan->splits > 1)
-        sum += cycles_of_launch / 2 +
-               c * (double)p->batch * bytes * (plan->splits + 1) / (bytes_per_cycle * units);
-    if (t.stages >= 3 && tg_tile_is_fma(t)) { /* these take k-major operands only */
-        const int a_moves = p->a.row_stride != 1 || p->a.col_stride % 4;
-        const int b_moves = p->b.col_stride != 1 || p->b.row_stride % 4;
-        sum += (a_moves || b_moves) * cycles_of_launch / 2 +
-               2 * (a_moves * a + b_moves * b) * bytes / (bytes_per_cycle * units);
+    const double steps = (double)tg_ceil_div(tg_ceil_div(p->k, t.block.k), plan->splits);
+    const double work = (double)t.block.m * t.block.n * steps * t.block.k; /* of a block */
+    const double waves = (double)(int64_t)(blocks / slots), left = blocks - waves * slots;
+    const double wave = resident * work / rate(plan->row, t, l, bytes, resident);
+    const double overhead = family_of(plan->row, t, bytes).block;
+    double sum = waves * (wave + overhead);
+    if (left > 0) {
+        const double fullest = (double)tg_ceil_div((int64_t)left, l->units); /* blocks on a unit */
+        const int is_split = plan->tail != TG_TAIL_WHOLE && waves > 0;
+        const double parts = is_split ? (double)(int64_t)(slots / left) : 1;
+        sum += fullest * work / rate(plan->row, t, l, bytes, fullest) / parts + parts * overhead;
     }
+    const double a = (double)p->m * (double)p->k, b = (double)p->k * (double)p->n;
+    const double c = (double)p->m * (double)p->n * (double)p->batch;
+    const double bytes_of_unit = bytes / (bytes_per_cycle * l->units);
+    const double streamed = ((a + b) * (double)p->batch + c) * bytes_of_unit;
+    sum = sum < streamed ? streamed : sum;
+    if (plan->splits > 1)
+        sum += cycles_of_launch + c * (plan->splits + 1) * bytes_of_unit;
     return sum + cycles_of_launch;
 }
 
-void tg_choose_gpu(const tg_problem *p, const tg_limits *l, int bytes, tg_plan *best)
+/* A row or column, or up to 16 of them, times a large matrix: memory is the limit, the row with
+ * enough of them in a thread tile the best, and k is split until all units read. */
+static int choose_skinny(const tg_problem *p, const tg_limits *l, int bytes, tg_plan *plan)
 {
+    const int64_t thin = tg_min(p->m, p->n), large = tg_max(p->m, p->n);
+    const int along_k = p->m <= p->n ? p->b.row_stride == 1 : p->a.col_stride == 1;
+    if (thin > (bytes == 4 || !l->matrix ? 16 : 4) || p->batch > 1 || p->k < 2)
+        return 0;
+    plan->row = -1;
+    for (int row = 0; row < tg_tile_count(); row++) {
+        const tg_tile t = tg_tile_at(row);
+        const int reads_along_k = t.thread.n > t.vec;
+        if (!is_skinny(t) || t.thread.m < thin || !tg_tile_fits(t, *l, bytes) || t.vec * bytes < 16)
+            continue;
+        if (plan->row < 0 || t.thread.m < plan->tile.thread.m ||
+            (t.thread.m == plan->tile.thread.m && reads_along_k == along_k)) {
+            plan->row = row;
+            plan->tile = tg_tile_fill(t, *l, bytes);
+        }
+    }
+    if (plan->row < 0)
+        return 0;
+    const int64_t blocks = tg_ceil_div(large, plan->tile.block.n);
+    const int64_t slots =
+        l->units * (plan->tile.thread.m == 4 || plan->tile.thread.m == 16 ? 2 : 1);
+    if (2 * blocks <= slots || (blocks < slots && p->k >= 8192))
+        plan->splits = (int)tg_clamp(slots / blocks, 1, tg_max(1, p->k / 1024));
+    return 1;
+}
+
+/* May the chooser weigh the row by its model? */
+static int is_candidate(int row, const tg_limits *l, int bytes)
+{
+    const tg_tile t = tg_tile_at(row);
+    const char *name = tg_tile_name(row);
+    return t.form != TG_DOT && t.stages >= 2 && tg_tile_fits(t, *l, bytes) && !begins(name, "v");
+}
+
+void tg_choose_gpu(const tg_problem *p, const tg_limits *l, int bytes, const tg_tile *forced,
+                   tg_plan *best)
+{
+    static const int splits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64};
     double best_cycles = 0;
+    best->row = -1;
+    const int only = forced ? tg_tile_row_like(forced, l, p->c.type) : -1;
+    if (!forced && choose_skinny(p, l, bytes, best))
+        return;
     best->row = -1;
     for (int row = 0; row < tg_tile_count(); row++) {
         tg_plan plan = *best;
         plan.row = row;
         plan.tile = tg_tile_fill(tg_tile_at(row), *l, bytes);
-        if (plan.tile.form == TG_DOT || plan.tile.stages < 2 ||
-            !tg_tile_fits(tg_tile_at(row), *l, bytes))
+        if (forced ? row != only || !tg_tile_fits(plan.tile, *l, bytes)
+                   : !is_candidate(row, l, bytes))
             continue;
-        for (plan.splits = 1; plan.splits <= 32; plan.splits *= 2) {
-            if (plan.splits > 1 && p->k < 2 * (int64_t)plan.splits * plan.tile.block.k)
+        const int is_engine = is_fed_by_engine(plan.tile, l, bytes);
+        const int splits_tail = is_engine || !tg_tile_is_fma(plan.tile);
+        for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
+            plan.splits = splits[i];
+            plan.tail = splits_tail && i == 0 ? TG_TAIL_SPLIT : TG_TAIL_WHOLE;
+            if (i > 0 && (is_engine || begins(tg_tile_name(row), "batch") ||
+                          p->k < 2 * (int64_t)splits[i] * plan.tile.block.k))
                 break;
-            const double now = cycles(p, &plan, l, bytes);
+            const double now =
+                is_engine ? engine_cycles(p, plan.tile, l) : cycles(p, &plan, l, bytes);
             if (best->row < 0 || now < best_cycles) {
                 *best = plan;
                 best_cycles = now;

@@ -89,11 +89,12 @@ TG_FN int64_t tg_tile_staged_bytes(tg_tile t, int elem_bytes)
 }
 
 /* Bytes of fast memory that a block takes: the staged tiles, or later, in their place, the sums
- * that one slice hands to the first. */
+ * that one slice hands to the first. Matrix instructions want two barriers for each stage. */
 TG_FN int64_t tg_tile_fast_bytes(tg_tile t, int elem_bytes)
 {
     int64_t sums = t.slices > 1 ? (int64_t)t.block.m * t.block.n * elem_bytes : 0;
-    return tg_max(tg_tile_staged_bytes(t, elem_bytes), sums);
+    int64_t barriers = tg_tile_is_fma(t) ? 0 : 2 * (int64_t)t.stages * (int)sizeof(uint64_t);
+    return tg_max(tg_tile_staged_bytes(t, elem_bytes) + barriers, sums);
 }
 
 /* Registers that hold a lane's part of C for the whole k loop: of the thread tile, or with a matrix

@@ -11,7 +11,8 @@
  *
  * A missing barrier is then a wrong result on every run; and ThreadSanitizer, to which a fiber is a
  * thread and only a barrier orders, calls it a race. Fast memory starts as NaN; a byte beyond what
- * the launch asked for is an error, to AddressSanitizer at once, and otherwise after the block. */
+ * the launch asked for is an error, to AddressSanitizer at once, and otherwise after the block.
+ * With LATE_COPIES, copies in the background are made when they are waited for, and not before. */
 #ifndef FIBERS_H
 #define FIBERS_H
 
@@ -21,6 +22,7 @@
 #include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <vector>
 
 #include "call.h"
 
@@ -79,12 +81,20 @@ namespace fibers
 
 enum { MOST_LANES = 1024, STACK = 256 << 10, FORBIDDEN = 4 << 10 };
 
+struct copy {
+    void *to;
+    const void *from;
+    int bytes, valid, group;
+};
+
 struct fiber {
     ucontext_t context;
     const void *stack;
     size_t stack_bytes;
     void *asan, *tsan;
-    unordered<int> waits_at; /* the line of the barrier, or 0: it is through with the block */
+    unordered<int> waits_at;  /* the line of the barrier, or 0: it is through with the block */
+    std::vector<copy> copies; /* not yet made */
+    int groups;               /* of them, committed */
 };
 
 static fiber host, lanes[MOST_LANES];
@@ -138,6 +148,8 @@ static void live()
         __sanitizer_finish_switch_fiber(nullptr, &host.stack, &host.stack_bytes);
     for (saw(start);;) {
         kernel(*argument);
+        if (!lanes[threadIdx.x].copies.empty())
+            complaint = "a lane returned before its copies were made";
         barrier(0);
     }
 }
@@ -204,6 +216,40 @@ static void run_block(int count, size_t fast)
 }
 
 } // namespace fibers
+
+#ifdef LATE_COPIES
+#define TG_OWN_COPIES
+namespace tg
+{
+
+constexpr bool has_async_copy = true;
+
+template <int Bytes> void copy_async(void *fast, const void *slow, int valid, const void *anywhere)
+{
+    fibers::fiber &me = fibers::lanes[threadIdx.x];
+    const void *from = valid ? slow : anywhere;
+    if (reinterpret_cast<uintptr_t>(fast) % Bytes || reinterpret_cast<uintptr_t>(from) % Bytes)
+        fibers::complaint = "a copy is not aligned to its size";
+    me.copies.push_back({fast, from, Bytes, valid, me.groups});
+}
+
+inline void commit_copies() { fibers::lanes[threadIdx.x].groups++; }
+
+/* Makes all copies but those of the last groups. */
+template <int Pending> void wait_for_copies()
+{
+    fibers::fiber &me = fibers::lanes[threadIdx.x];
+    size_t made = 0;
+    for (; made < me.copies.size() && me.copies[made].group < me.groups - Pending; made++) {
+        const fibers::copy &c = me.copies[made];
+        memset(c.to, 0, size_t(c.bytes));
+        memcpy(c.to, c.from, size_t(c.valid));
+    }
+    me.copies.erase(me.copies.begin(), me.copies.begin() + int64_t(made));
+}
+
+} // namespace tg
+#endif
 
 /* ---------------------------------------------------------------------------------- the runtime */
 

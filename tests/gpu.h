@@ -37,9 +37,11 @@ tg_status product_start(const product *p);
 int product_is_right(product *p);
 void product_drop(product *p);
 
-/* A size whose k is shared out between blocks, so that it takes a workspace: of *bytes, more than
- * the least. 0: the chooser does so for none. */
-int product_make_shared(product *p, tg_context *ctx, size_t least, size_t *bytes);
+/* What tg_gemm_workspace says of it. */
+size_t product_workspace(tg_context *ctx, int64_t m, int64_t n, int64_t k);
+/* A size whose k is shared out between blocks, so that it takes a workspace of more than `least`
+ * bytes. 0: the chooser does so for none. */
+int product_make_shared(product *p, tg_context *ctx, size_t least);
 
 /* A context on the backend under test; checked. */
 tg_context *gpu_open(int device);

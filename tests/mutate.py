@@ -16,6 +16,8 @@ import tempfile
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LOOPS, KERNEL, PACK = "backends/cpu/gemm.c", "backends/cpu/microkernel.h", "backends/cpu/pack.h"
 CALL, CHECK, TILE, PICK = "common/gemm.c", "common/check.c", "common/tile.h", "common/pick.c"
+SIMT, CARRIER, GEOMETRY = (f"backends/gpu/{name}.h" for name in ("simt_gemm", "carrier", "geometry"))
+SIMT_TABLE = "backends/gpu/simt_table.h"
 
 # name, file, what stands there, what is planted
 MUTATIONS = [
@@ -62,15 +64,52 @@ MUTATIONS = [
      "TG_REFUSE_IF(t.block.n < t.warp.n,"),
     ("threads are asked for by any problem", PICK, "flops_per_thread = 1e6;",
      "flops_per_thread = 1;"),
+    ("GPU: no barrier between put and multiply", SIMT,
+     "of_b.put(stage_of(step) + a_size);\n            __syncthreads();",
+     "of_b.put(stage_of(step) + a_size);"),
+    ("GPU: no barrier before a stage is staged again", SIMT,
+     "if constexpr (T.stages == 1) {\n                __syncthreads();", "if constexpr (T.stages == 1) {"),
+    ("GPU: slices do not wait for each other's sums", SIMT,
+     "= at[i][j];\n            __syncthreads();", "= at[i][j];"),
+    ("GPU: a copy is not waited for", SIMT, "T.stages == 1 ? 0 : T.stages - 2>();",
+     "T.stages == 1 ? 0 : T.stages - 1>();"),
+    ("GPU: slices are not summed", SIMT, "at[i][j] += fast[me.row(i) * T.block.n + me.col(j)];",
+     "at[i][j] += 0 * fast[me.row(i) * T.block.n + me.col(j)];"),
+    ("GPU: the edge of n is one short", SIMT, "if (col + e < cols)", "if (col + e + 1 < cols)"),
+    ("GPU: the edge of m is one beyond", SIMT, "if (row >= rows)", "if (row > rows)"),
+    ("GPU: the last k is left out", CARRIER, "left_u = int(tg_min(k, U));",
+     "left_u = int(tg_min(k - (k < U), U));"),
+    ("GPU: padding is not zero", CARRIER, "? from[e * (du * su + dv * sv)]\n"
+     "                              : Elem(0);", "? from[e * (du * su + dv * sv)]\n"
+     "                              : Elem(1);"),
+    ("GPU: an unaligned base is read in vectors", CARRIER, "how = sv == 1 && is_aligned &&",
+     "how = sv == 1 &&"),
+    ("GPU: alpha is lost", SIMT, "alpha = is_partial ? Elem(1) : Elem(p.alpha);", "alpha = Elem(1);"),
+    ("GPU: C is read when beta is 0", SIMT, "(beta != Elem(0) ? beta * old.at[e] : Elem(0));",
+     "beta * (whole.at[e]);"),
+    ("GPU: each split takes all of k", GEOMETRY,
+     "k_end = tg_min(steps * (split + 1) / p.splits * t.block.k, p.k);", "k_end = p.k;"),
+    ("GPU: the first split is summed alone", SIMT, "for (int split = 1; split < p.splits; split++)",
+     "for (int split = 1; split < 1; split++)"),
+    ("GPU: the items of B are as far apart as those of A", SIMT, "at.item * p.b_item",
+     "at.item * p.a_item"),
+    ("GPU: a block asks for half its fast memory", SIMT_TABLE,
+     "fast_bytes = size_t(tg_tile_fast_bytes(tile, sizeof(Elem)));",
+     "fast_bytes = size_t(tg_tile_fast_bytes(tile, sizeof(Elem))) / 2;"),
+    ("a module of another version is used", "common/modules.c",
+     "strcmp(module->version, tg_version()) == 0", "module->version[0]"),
+    ("modules are looked for in relative folders", "common/modules.c", "folder[0] != '/' || ", ""),
     ("a forked child starts threads", "backends/cpu/backend.c",
      "atomic_store(&is_forked_child, 1);", ";"),
 ]
-SUITES = [("test_tile",), ("test_choose",), ("test_gemm", "--thin"), ("test_bound", "--thin"),
+FAKES = [f"tests/libfake-{kind}.so" for kind in ("good", "version", "context", "null", "empty")]
+SUITES = [("test_tile",), ("test_choose",), ("test_modules", *FAKES), ("test_simt_4x8",),
+          ("test_simt_8x8",), ("test_gemm", "--thin"), ("test_bound", "--thin"),
           ("test_api",)]
 
 
 def build(folder):
-    targets = ["tests/" + suite[0] for suite in SUITES]
+    targets = ["tests/" + suite[0] for suite in SUITES] + FAKES
     return subprocess.run(["ninja", "-C", folder, "--quiet"] + targets,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -80,7 +119,7 @@ def caught_by(folder):
     for suite, *args in SUITES:
         try:
             done = subprocess.run([os.path.join(folder, "tests", suite)] + args, timeout=120,
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                  cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         except subprocess.TimeoutExpired:
             return suite + " (hangs)"
         if done.returncode != 0:
@@ -113,11 +152,13 @@ def main():
     passed = 0
     with tempfile.TemporaryDirectory() as temp:
         tree, folder = os.path.join(temp, "tree"), os.path.join(temp, "build")
-        shutil.copytree(TOP, tree, ignore=shutil.ignore_patterns(".git", ".venv", "build*"))
-        subprocess.run(["meson", "setup", folder, tree], check=True, stdout=subprocess.DEVNULL)
+        shutil.copytree(TOP, tree, symlinks=True, ignore=shutil.ignore_patterns(".*", "build*"))
+        subprocess.run(["meson", "setup", folder, tree, "-Dbackends=cpu"], check=True,
+                       stdout=subprocess.DEVNULL)
         untouched = build(folder)
-        if untouched.returncode != 0 or caught_by(folder):
-            sys.exit("the suite is red before anything is planted\n" + untouched.stdout)
+        red = "the build" if untouched.returncode != 0 else caught_by(folder)
+        if red:
+            sys.exit(f"{red} is red before anything is planted\n{untouched.stdout}")
         for mutation in wanted:
             caught = plant(tree, folder, mutation)
             passed += caught is not None

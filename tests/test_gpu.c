@@ -87,19 +87,25 @@ void product_drop(product *p)
     *p = (product){0};
 }
 
-int product_make_shared(product *p, tg_context *ctx, size_t least, size_t *bytes)
+size_t product_workspace(tg_context *ctx, int64_t m, int64_t n, int64_t k)
+{
+    size_t bytes = 0;
+    tg_problem p = TG_PROBLEM_INIT;
+    p.m = m, p.n = n, p.k = k;
+    p.a.row_stride = k, p.b.row_stride = p.c.row_stride = n;
+    p.a.col_stride = p.b.col_stride = p.c.col_stride = 1;
+    CHECK_SAY(!tg_gemm_workspace(ctx, &p, &bytes), "%s", tg_last_error(ctx));
+    return bytes;
+}
+
+int product_make_shared(product *p, tg_context *ctx, size_t least)
 {
     static const int sizes[][3] = {
         {64, 64, 4096}, {96, 80, 4000}, {400, 410, 8000}, {600, 600, 4000}};
     *p = (product){0};
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        tg_problem shape = TG_PROBLEM_INIT;
-        shape.m = sizes[i][0], shape.n = sizes[i][1], shape.k = sizes[i][2];
-        shape.a.row_stride = shape.k, shape.b.row_stride = shape.c.row_stride = shape.n;
-        shape.a.col_stride = shape.b.col_stride = shape.c.col_stride = 1;
-        if (!tg_gemm_workspace(ctx, &shape, bytes) && *bytes > least)
-            return product_make(p, ctx, shape.m, shape.n, shape.k);
-    }
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        if (product_workspace(ctx, sizes[i][0], sizes[i][1], sizes[i][2]) > least)
+            return product_make(p, ctx, sizes[i][0], sizes[i][1], sizes[i][2]);
     return 0;
 }
 

@@ -259,7 +259,7 @@ int main(int argc, char **argv)
     int cases = 24, rows = 0;
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--thin") == 0)
-            cases = 4;
+            cases = 2;
         else
             only = argv[i];
     for (int row = 0; row < tg_tile_count(); row++)

@@ -286,7 +286,7 @@ static void check_matrix_refusals(tg_limits l)
         {&t->warp.n, 8, "warp.n is 64 bytes, no multiple of all banks' 128"},
         {&t->block.k, 8, "block.k is 64 bytes, no multiple of all banks' 128"},
         {&t->warp.n, 128, "a thread accumulates in 512 registers, and has 255"},
-        {&t->block.k, 64, "a block takes 524288 bytes, and its fast memory holds 232448"},
+        {&t->block.k, 64, "a block takes 524352 bytes, and its fast memory holds 232448"},
     };
     const tg_tile legal = {LEGAL_MATRIX};
     CHECK(tg_tile_check(legal, l, 8).rule == NULL);
@@ -298,7 +298,7 @@ static void check_matrix_refusals(tg_limits l)
     }
     check_refusal(legal, l, 4, "multiply elements of 8 bytes here, and these have 4");
     l.matrix = 8;
-    const tg_tile of_8 = {{64, 64, 16}, {24, 32}, {1, 2}, 2, 4, 1, TG_OUTER, {8, 8, 4}};
+    const tg_tile of_8 = {{48, 64, 16}, {24, 32}, {1, 2}, 2, 4, 1, TG_OUTER, {8, 8, 4}};
     check_refusal(of_8, l, 8, "warp.m is 192 bytes, no multiple of all banks' 128");
     l.matrix = 0;
     check_refusal(legal, l, 8, "inst starts with 16x8: this device multiplies with FMA");
@@ -306,7 +306,7 @@ static void check_matrix_refusals(tg_limits l)
 
 static void test_rules(void)
 {
-    const tg_limits gpu = {{4, 8}, 1024, 16, 255, 4, KIB(48), 0, 0, 0, 100};
+    const tg_limits gpu = {{4, 8}, 1024, 16, 255, 4, KIB(48), 0, 0, 0, 100, 0};
     const tg_tile legal = {LEGAL};
     const tg_tile many = {{512, 256, 2}, {64, 128}, {16, 16}, 4, 1, 1, TG_OUTER_T, {1, 1, 1}};
     char text[200];

@@ -120,7 +120,7 @@ __device__ void multiply(accumulators<T> &acc, const work &w, const pipeline<S> 
             acc.add(f[i % 2]);
         }
         __syncwarp();
-        if (threadIdx.x % 32 == 0)
+        if (pipe.answers())
             barrier_arrive(&pipe.empty[at.stage]);
         at = next;
     }
@@ -145,7 +145,7 @@ template <tg_tile T> __device__ void park(float *memory, const accumulators<T> &
 template <tg_tile T, class S>
 __device__ void consume(const arguments &p, const work &w, const pipeline<S> &pipe)
 {
-    const lane me = lane_of<T>(threadIdx.x);
+    const lane me = lane_of<T>(consumer_thread());
     accumulators<T> acc;
     multiply(acc, w, pipe, me);
     meet<1, consumers<T>>(); /* nobody reads the stages any more */
@@ -169,12 +169,12 @@ __global__ void __launch_bounds__(shape<T, W>::threads, shape<T, W>::blocks)
     extern __shared__ __align__(1024) float memory[];
     const pipeline<S> pipe(memory);
     if (threadIdx.x == 0)
-        pipe.init(consumers<T> / 32);
+        pipe.init(consumers<T>);
     __syncthreads();
     const work w = work_of<T>(p.s, blockIdx.x);
-    if (threadIdx.x >= consumers<T>) {
+    if (threadIdx.x < producers) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(S::producer_registers));
-        producer<T, W>{p, w, pipe, (int)threadIdx.x - consumers<T>}.run();
+        producer<T, W>{p, w, pipe, (int)threadIdx.x}.run();
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(S::consumer_registers));
         consume<T>(p, w, pipe);

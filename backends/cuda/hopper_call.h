@@ -6,6 +6,7 @@
 #define TG_HOPPER_CALL_H
 
 #include "hopper.h"
+#include "tail.h"
 #include "prepass.h"
 
 namespace tg_hopper
@@ -97,43 +98,6 @@ inline size_t copy_bytes(const operand &o)
     return way_of(o) == way::copied ? tg_round_up(copy_pitch(o) * o.k * o.items * 4, 256) : 0;
 }
 
-/* How long split tiles take, in k at full speed: parts of part_steps run on all slots, then the
- * shorter last ones wherever there is room. Each part costs a little besides: a pipeline to fill, a
- * tile to store and to add. */
-inline double split_time(int64_t tiles, int64_t slots, int steps, int part_steps, int block_k)
-{
-    const int start = 32, add = 6;
-    const int64_t parts = tg_ceil_div(steps, part_steps), longer = tiles * (parts - 1);
-    const double slow = (double)part_steps * block_k + start;
-    const double quick = (double)(steps - (parts - 1) * part_steps) * block_k + start;
-    const int64_t room = (tg_round_up(longer, slots) - longer) * (int64_t)(slow / quick);
-    const int64_t left = tg_max(0, tiles - room);
-    return (double)tg_ceil_div(longer, slots) * slow + (double)tg_ceil_div(left, slots) * quick +
-           (double)add * (double)parts;
-}
-
-/* The best length of a part for tiles that do not fill all slots: equal parts, or parts that leave
- * just enough slots to the last ones. */
-inline int split_steps(int64_t tiles, int64_t slots, int steps, int block_k)
-{
-    int best = steps;
-    double least = (double)steps * block_k;
-    for (int parts = 2; parts <= 16 && parts <= steps; parts++) {
-        const int64_t longer = tiles * (parts - 1), free = tg_round_up(longer, slots) - longer;
-        const int64_t rounds = free ? tg_ceil_div(tiles, free) : 1;
-        const int tries[2] = {(int)tg_ceil_div(steps, parts),
-                              (int)tg_ceil_div(steps * rounds, rounds * (parts - 1) + 1)};
-        for (int part_steps : tries) {
-            const double now = split_time(tiles, slots, steps, part_steps, block_k);
-            if (now < least) {
-                least = now;
-                best = part_steps;
-            }
-        }
-    }
-    return best;
-}
-
 /* With a tail, only the tiles of the last wave are split: in call->splits parts, or, if that is
  * 1, as it suits them. */
 template <tg_tile T> schedule schedule_of(const tg_call *call)
@@ -148,7 +112,7 @@ template <tg_tile T> schedule schedule_of(const tg_call *call)
     if (call->splits > 1)
         s.part_steps = (int)tg_ceil_div(steps, call->splits);
     else if (call->tail != TG_TAIL_WHOLE && s.split)
-        s.part_steps = split_steps(s.split, slots, steps, T.block.k);
+        s.part_steps = (int)tg_tail_steps(s.split, slots, steps, T.block.k);
     s.parts = (int)tg_ceil_div(steps, s.part_steps);
     if (s.parts == 1)
         s.split = 0;
@@ -226,13 +190,16 @@ inline void describe_c(arguments *args, const tg_call *call)
         ((uintptr_t)call->c % 16 | call->n % quad | call->c_row % quad | call->c_item % quad) == 0;
 }
 
-/* With early, the kernel starts while the one before it ends, and waits for it where it must. */
+/* With early, the kernel starts while the one before it ends, and waits for it where it must. So
+ * that blocks which could have a multiprocessor each do not double up then, they ask for more
+ * shared memory than two can have. */
 template <tg_tile T, ways W>
-cudaError_t start(const arguments &args, bool early, cudaStream_t stream)
+cudaError_t start(const arguments &args, int units, bool early, cudaStream_t stream)
 {
     using S = shape<T, W>;
-    cudaError_t error =
-        cudaFuncSetAttribute(gemm<T, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::bytes);
+    const int bytes = args.s.blocks() > units ? S::bytes : S::alone;
+    const cudaError_t error =
+        cudaFuncSetAttribute(gemm<T, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::alone);
     if (error)
         return error;
     cudaLaunchAttribute attribute = {};
@@ -241,7 +208,7 @@ cudaError_t start(const arguments &args, bool early, cudaStream_t stream)
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3((unsigned)args.s.blocks());
     config.blockDim = dim3(S::threads);
-    config.dynamicSmemBytes = S::bytes;
+    config.dynamicSmemBytes = bytes;
     config.stream = stream;
     config.attrs = &attribute;
     config.numAttrs = early ? 1 : 0;
@@ -275,10 +242,10 @@ template <tg_tile T> int launch(const tg_call *call, void *on)
         if (const cudaError_t error = tg_prepass::launch(before, stream))
             return error;
     if (a.x_stride == 1)
-        return b.x_stride == 1 ? start<T, ways{false, false}>(args, prepare, stream)
-                               : start<T, ways{false, true}>(args, prepare, stream);
-    return b.x_stride == 1 ? start<T, ways{true, false}>(args, prepare, stream)
-                           : start<T, ways{true, true}>(args, prepare, stream);
+        return b.x_stride == 1 ? start<T, ways{false, false}>(args, call->units, prepare, stream)
+                               : start<T, ways{false, true}>(args, call->units, prepare, stream);
+    return b.x_stride == 1 ? start<T, ways{true, false}>(args, call->units, prepare, stream)
+                           : start<T, ways{true, true}>(args, call->units, prepare, stream);
 }
 
 template <tg_tile T> int usage(tg_usage *usage)
@@ -289,7 +256,7 @@ template <tg_tile T> int usage(tg_usage *usage)
     int blocks = 0;
     cudaError_t error = cudaFuncGetAttributes(&attributes, kernel);
     if (!error)
-        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::bytes);
+        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::alone);
     if (!error)
         error =
             cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, S::threads, S::bytes);

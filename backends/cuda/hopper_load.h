@@ -65,6 +65,10 @@ __device__ inline void fetch_box(float *to, const CUtensorMap &map, int x, int k
                  : "memory");
 }
 
+/* The first threads of a block are producers: as its oldest warps they get their turn when they ask
+ * for one. The others are consumers. */
+__device__ inline int consumer_thread() { return threadIdx.x - producers; }
+
 /* A meeting of some of the block's threads, in one of its numbered rooms. */
 template <int Room, int Threads> __device__ void meet()
 {
@@ -84,12 +88,16 @@ template <class S> struct pipeline {
           raw_full(empty + S::stages), last(reinterpret_cast<unsigned *>(full + S::barriers))
     {
     }
-    __device__ void init(int consumer_warps) const
+    /* One lane may answer for its warp, but where threads write what others read, each answers for
+     * itself: checkers of races then see what orders them. */
+    __device__ static bool answers() { return S::raw || threadIdx.x % 32 == 0; }
+
+    __device__ void init(int consumer_threads) const
     {
-        const int turners = S::raw ? producers / 32 : 0, engine = S::ready ? 1 : 0;
+        const int turners = S::raw ? producers : 0, engine = S::ready ? 1 : 0;
         for (int stage = 0; stage < S::stages; stage++) {
             barrier_init(&full[stage], turners + engine);
-            barrier_init(&empty[stage], consumer_warps);
+            barrier_init(&empty[stage], S::raw ? consumer_threads : consumer_threads / 32);
         }
         for (int stage = 0; stage < S::raw_stages; stage++)
             barrier_init(&raw_full[stage], 1);
@@ -185,8 +193,7 @@ template <tg_tile T, ways W> struct producer {
             if constexpr (W.turn_b)
                 turn_over<T.block.n>(to + S::a, from + S::raw - S::b);
             meet<2, producers>();
-            if (thread % 32 == 0)
-                barrier_arrive(&pipe.full[at.stage]);
+            barrier_arrive(&pipe.full[at.stage]);
             if (thread == 0 && step + S::raw_stages < w.steps)
                 fetch_raw(step + S::raw_stages, raw_at.stage);
         }

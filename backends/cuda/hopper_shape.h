@@ -53,15 +53,16 @@ template <tg_tile T, ways W> struct shape {
     static constexpr int memory = (blocks == 2 ? 112 : 226) << 8;
     static constexpr int stages = T.stages * stage + raw <= memory ? T.stages : T.stages - 1;
     static constexpr int raw_stages =
-        raw ? (int)tg_min(stages, (memory - stages * stage) / raw) : 0;
+        raw ? (int)tg_min(stages - 1, (memory - stages * stage) / raw) : 0;
     static constexpr int parked = T.slices * T.block.m * pitch<T>;
     static constexpr int floats = (int)tg_max(stages * stage + raw_stages * raw, parked);
     static constexpr int barriers = 2 * stages + raw_stages;
     static constexpr int bytes = floats * 4 + barriers * 8 + 8; /* and a word: who is last */
+    static constexpr int alone = (int)tg_max(bytes, 116 << 10); /* too much for two blocks */
     static_assert(floats <= memory && (raw == 0 || raw_stages > 0));
 
-    static constexpr int consumer_registers = blocks == 2 ? 224 : 232;
-    static constexpr int producer_registers = blocks == 2 ? 32 : 40;
+    static constexpr int consumer_registers = blocks == 2 ? 216 : 232;
+    static constexpr int producer_registers = 40;
 };
 
 /* How the tiles of C become blocks. The first tiles run whole, one block each; the others are cut

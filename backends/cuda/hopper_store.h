@@ -83,7 +83,7 @@ __device__ void write_tile(const arguments &p, const work &w, const Source &sour
     constexpr int rounds = size / step, at_once = rounds % 8 ? rounds & -rounds : 8;
     static_assert(size % (step * at_once) == 0);
     const vector<Wide> zero = {};
-    for (int from = threadIdx.x * Wide; from < size; from += step * at_once) {
+    for (int from = consumer_thread() * Wide; from < size; from += step * at_once) {
         float *to[at_once];
         vector<Wide> old[at_once];
 #pragma unroll
@@ -123,11 +123,11 @@ __device__ bool store_part(const arguments &p, const work &w, const parked_slice
                            float *parts, unsigned *last)
 {
     constexpr int size = T.block.m * T.block.n;
-    for (int at = threadIdx.x * quad; at < size; at += consumers<T> * quad)
+    for (int at = consumer_thread() * quad; at < size; at += consumers<T> * quad)
         slices.template sum<quad>(at / T.block.n, at % T.block.n).write(parts + w.part * size + at);
     __threadfence();
     meet<1, consumers<T>>();
-    if (threadIdx.x == 0) {
+    if (consumer_thread() == 0) {
         wait_for_prepass(); /* it zeroed the tickets */
         *last = atomicAdd(&p.tickets[w.split], 1) == w.parts - 1;
     }

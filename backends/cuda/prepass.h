@@ -31,9 +31,9 @@ struct copy {
     int64_t x_stride, k_stride, item_stride, pitch;
     int x, k, items; /* items == 0: nothing to copy */
 
-    __host__ __device__ int64_t tiles_x() const { return tg_ceil_div(x, edge); }
-    __host__ __device__ int64_t tiles_k() const { return tg_ceil_div(k, edge); }
-    __host__ __device__ int64_t blocks() const { return tiles_x() * tiles_k() * items; }
+    __host__ __device__ unsigned tiles_x() const { return ((unsigned)x + edge - 1) / edge; }
+    __host__ __device__ unsigned tiles_k() const { return ((unsigned)k + edge - 1) / edge; }
+    __host__ __device__ unsigned blocks() const { return tiles_x() * tiles_k() * items; }
     __host__ __device__ int64_t item_pitch() const { return pitch * k; }
 };
 
@@ -43,24 +43,25 @@ struct job {
     int64_t ticket_count;
 };
 
-/* What a row of threads reads together: 2 x 32 elements of one line, every rows_at_once-th line. */
+/* A warp moves 2 x 32 elements of a line, and of every rows_at_once-th line; a thread asks
+ * for all of its share before it needs any of it. */
+constexpr int share = edge / rows_at_once * (edge / 32);
+
 template <class Move> __device__ void for_each_element(int lines, int length, Move move)
 {
-    const int lane = threadIdx.x % 32;
 #pragma unroll
-    for (int line = 0; line < edge; line += rows_at_once)
-#pragma unroll
-        for (int at = 0; at < edge; at += 32) {
-            const int this_line = line + threadIdx.x / 32;
-            if (this_line < lines && at + lane < length)
-                move(this_line, at + lane);
-        }
+    for (int i = 0; i < share; i++) {
+        const int line = i / (edge / 32) * rows_at_once + threadIdx.x / 32;
+        const int at = i % (edge / 32) * 32 + threadIdx.x % 32;
+        if (line < lines && at < length)
+            move(i, line, at);
+    }
 }
 
-__device__ inline void copy_tile(const copy &job, int64_t block, float (&tile)[edge][edge + 1])
+__device__ inline void copy_tile(const copy &job, unsigned block, float (&tile)[edge][edge + 1])
 {
-    const int64_t item = block / (job.tiles_x() * job.tiles_k());
-    const int64_t place = block % (job.tiles_x() * job.tiles_k());
+    const unsigned of_item = job.tiles_x() * job.tiles_k(), place = block % of_item;
+    const int64_t item = block / of_item;
     const int64_t x0 = place % job.tiles_x() * edge, k0 = place / job.tiles_x() * edge;
     const int x = (int)tg_min(edge, job.x - x0), k = (int)tg_min(edge, job.k - k0);
     const float *from = job.from + item * job.item_stride + x0 * job.x_stride + k0 * job.k_stride;
@@ -68,27 +69,32 @@ __device__ inline void copy_tile(const copy &job, int64_t block, float (&tile)[e
 
     const bool along_x = (job.x_stride < 0 ? -job.x_stride : job.x_stride) <=
                          (job.k_stride < 0 ? -job.k_stride : job.k_stride);
-    if (along_x)
-        for_each_element(k, x, [&](int row, int col) {
-            tile[row][col] = from[row * job.k_stride + col * job.x_stride];
+    if (along_x) {
+        float held[share];
+        for_each_element(k, x, [&](int i, int row, int col) {
+            held[i] = from[row * job.k_stride + col * job.x_stride];
         });
-    else
-        for_each_element(x, k, [&](int row, int col) {
-            tile[col][row] = from[row * job.x_stride + col * job.k_stride];
-        });
+        for_each_element(k, x,
+                         [&](int i, int row, int col) { to[row * job.pitch + col] = held[i]; });
+        return;
+    }
+    for_each_element(x, k, [&](int, int row, int col) {
+        tile[col][row] = from[row * job.x_stride + col * job.k_stride];
+    });
     __syncthreads();
-    for_each_element(k, x, [&](int row, int col) { to[row * job.pitch + col] = tile[row][col]; });
+    for_each_element(k, x,
+                     [&](int, int row, int col) { to[row * job.pitch + col] = tile[row][col]; });
 }
 
 /* The kernel that follows may start at once: it waits where it needs what is written here. */
-__global__ void __launch_bounds__(threads) run(const __grid_constant__ job job)
+__global__ void __launch_bounds__(threads, 6) run(const __grid_constant__ job job)
 {
     __shared__ float tile[edge][edge + 1];
     asm volatile("griddepcontrol.launch_dependents;");
     for (int64_t at = (int64_t)blockIdx.x * threads + threadIdx.x; at < job.ticket_count;
          at += (int64_t)gridDim.x * threads)
         job.tickets[at] = 0;
-    const int64_t a_blocks = job.a.blocks(), block = blockIdx.x;
+    const unsigned a_blocks = job.a.blocks(), block = blockIdx.x;
     if (block < a_blocks)
         copy_tile(job.a, block, tile);
     else if (block < a_blocks + job.b.blocks())
@@ -97,8 +103,8 @@ __global__ void __launch_bounds__(threads) run(const __grid_constant__ job job)
 
 inline cudaError_t launch(const job &job, cudaStream_t stream)
 {
-    const int64_t blocks = tg_max(1, job.a.blocks() + job.b.blocks());
-    run<<<(unsigned)blocks, threads, 0, stream>>>(job);
+    const int64_t blocks = (int64_t)job.a.blocks() + job.b.blocks();
+    run<<<(unsigned)tg_max(1, blocks), threads, 0, stream>>>(job);
     return cudaPeekAtLastError();
 }
 

@@ -56,7 +56,7 @@ template <tg_tile T, typename T_elem> struct batch {
      * part of C and of the tiles on their way in. */
     static constexpr int held = (T.block.m + T.block.n) * T.block.k / team;
     static constexpr int words = (rows * cols + held) * int(sizeof(T_elem)) / 4;
-    static constexpr int wanted_threads = words <= 32   ? 1024
+    static constexpr int wanted_threads = words < 32    ? 1024
                                           : words <= 40 ? 640
                                           : words <= 64 ? 512
                                           : words <= 96 ? 384

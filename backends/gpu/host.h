@@ -275,9 +275,12 @@ static tg_call call_of(const tg_context *ctx, const tg_problem *p, const tg_plan
                      .workspace = ctx->workspace};
 }
 
+/* For any alignment of the data, which may not be known yet: the way in of an odd address needs
+ * most. */
 static size_t gpu_workspace(const tg_context *ctx, const tg_problem *p, const tg_plan *plan)
 {
-    const tg_call call = call_of(ctx, p, plan);
+    tg_call call = call_of(ctx, p, plan);
+    call.a = call.b = (const void *)tg_type_size(p->c.type);
     const tg_kernel_entry *kernel = kernel_for(ctx, &call, plan->row, p->c.type);
     return kernel && kernel->workspace ? kernel->workspace(&call) : 0;
 }

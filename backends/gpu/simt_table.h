@@ -32,6 +32,12 @@ constexpr tg_tile rows[] = {
 };
 constexpr int row_count = sizeof rows / sizeof rows[0];
 
+/* Rows with a kernel of their own (skinny.h, batch.h), as their names say. */
+constexpr bool is_thin[] = {
+#define TG_TILE(name, ...) (#name[0] == 's' || #name[0] == 'b'),
+#include "tiles.def"
+};
+
 /* What the largest device of this kind allows. A smaller one refuses rows by its own limits. */
 constexpr tg_limits widest = TG_WIDEST_LIMITS;
 
@@ -103,7 +109,8 @@ template <tg_tile T, class Elem> struct simt {
 
 template <int Row, class Elem> constexpr tg_kernel_entry simt_entry()
 {
-    if constexpr (tg_tile_is_fma(rows[Row]) && tg_tile_fits(rows[Row], widest, sizeof(Elem))) {
+    if constexpr (!is_thin[Row] && tg_tile_is_fma(rows[Row]) &&
+                  tg_tile_fits(rows[Row], widest, sizeof(Elem))) {
         using kernel = simt<rows[Row], Elem>;
         return {nullptr, kernel::workspace, kernel::launch, kernel::usage};
     } else

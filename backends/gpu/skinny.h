@@ -25,40 +25,6 @@
 namespace tg
 {
 
-/* Eight or sixteen rows of f64 are what a matrix instruction multiplies: there the column groups of
- * a warp are its eight columns, the k groups its k, and it adds the lanes' products itself. A lane
- * l gives A's rows l / 4 and, `low` of them, 8 + l / 4, both at its two k, and B's at the same k.
- */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-constexpr bool has_matrix_f64 = true;
-#else
-constexpr bool has_matrix_f64 = false;
-#endif
-
-template <typename T_elem>
-__device__ inline void multiply_matrix(T_elem &high0, T_elem &high1, T_elem &low0, T_elem &low1,
-                                       const vector<T_elem, 2> &a_high,
-                                       const vector<T_elem, 2> &a_low, T_elem b0, T_elem b1)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-        "{%8, %9}, {%0, %1, %2, %3};"
-        : "+d"(high0), "+d"(high1), "+d"(low0), "+d"(low1)
-        : "d"(a_high.at[0]), "d"(a_low.at[0]), "d"(a_high.at[1]), "d"(a_low.at[1]), "d"(b0),
-          "d"(b1));
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    const auto multiply = [](T_elem &sum0, T_elem &sum1, T_elem a, T_elem b) {
-        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-            : "+d"(sum0), "+d"(sum1)
-            : "d"(a), "d"(b));
-    };
-    multiply(high0, high1, a_high.at[0], b0);
-    multiply(low0, low1, a_low.at[0], b0);
-    multiply(high0, high1, a_high.at[1], b1);
-    multiply(low0, low1, a_low.at[1], b1);
-#endif
-}
-
 /* How B lies in memory. Only the first two can be loaded as vectors. */
 enum class skinny_b { along_n, along_k, scattered };
 
@@ -73,19 +39,16 @@ template <tg_tile T, typename T_elem> struct skinny {
     static constexpr int threads = int(tg_tile_threads(tile, lanes));
     static constexpr int warp_size = lanes.m * lanes.n, warps = threads / warp_size;
     static constexpr int column_groups = T.block.n / cols, k_groups = threads / column_groups;
-    static constexpr bool is_matrix_row =
-        sizeof(T_elem) == 8 && vec == 2 && (rows == 8 || rows == 16);
-    static constexpr bool is_matrix = has_matrix_f64 && is_matrix_row;
-    static constexpr int held = rows * cols / (is_matrix ? 4 : 1); /* sums of a lane */
+    static constexpr int held = rows * cols; /* sums of a lane */
     /* A round has as many steps as let a lane ask for this many bytes of B at once. */
-    static constexpr int sum_bytes = rows * cols / (is_matrix_row ? 4 : 1) * sizeof(T_elem);
+    static constexpr int sum_bytes = held * sizeof(T_elem);
     static constexpr int lane_bytes = sum_bytes <= 96 && rows <= 8 ? 128 : 64;
     static constexpr int steps = int(tg_max(1, lane_bytes / int(cols * vec * sizeof(T_elem))));
     static constexpr int round_k = steps * k_groups * vec;
     static constexpr int panel_rounds = int(tg_max(1, T.block.k / round_k));
     static constexpr int panel_k = panel_rounds * round_k;
-    /* Lines of a panel begin in different banks: staging, and a matrix's lanes, go across them. */
-    static constexpr int panel_stride = panel_k + (is_matrix_row ? 4 : 1) * vec;
+    /* Lines of a panel begin in different banks: staging goes across them. */
+    static constexpr int panel_stride = panel_k + vec;
     static constexpr int panel = rows * panel_stride;
     static constexpr int sums = k_groups / lanes.m * rows * T.block.n;
     static constexpr int fast_elements = int(tg_max(2 * panel, sums));
@@ -102,7 +65,7 @@ template <tg_tile T, typename T_elem> struct skinny {
 /* Who a thread is. A warp's k groups take neighbouring steps, steps times over. */
 template <tg_tile T, typename T_elem, skinny_b way> struct skinny_place {
     using shape = skinny<T, T_elem>;
-    static constexpr bool warp_along_k = way == skinny_b::along_k && !shape::is_matrix;
+    static constexpr bool warp_along_k = way == skinny_b::along_k;
     static constexpr int lanes_k = warp_along_k ? shape::warp_size : shape::lanes.m;
     static constexpr int warps_k =
         warp_along_k ? shape::warps / shape::column_groups : shape::warps;
@@ -116,8 +79,6 @@ template <tg_tile T, typename T_elem, skinny_b way> struct skinny_place {
         lane = threadIdx.x % shape::warp_size;
         int lane_k = lane / shape::lanes.n;
         column_group = lane % shape::lanes.n, warp_k = warp;
-        if (shape::is_matrix)
-            column_group = lane / shape::lanes.m, lane_k = lane % shape::lanes.m;
         if (warp_along_k)
             column_group = warp % shape::column_groups, warp_k = warp / shape::column_groups,
             lane_k = lane;
@@ -242,49 +203,31 @@ __device__ inline void skinny_stage(const skinny_call<T_elem> &p, const T_elem *
         }
         return;
     }
-    for (int k = threadIdx.x; k < wanted; k += shape::threads)
-#pragma unroll
-        for (int i = 0; i < shape::rows; i++)
-            copy_element(panel + i * shape::panel_stride + k, a + i * p.a_row + k * p.a_col,
-                         i < p.m && k < left);
+    for (int k = threadIdx.x; k < wanted; k += shape::threads) {
+        const T_elem *at = a + k * p.a_col;
+#pragma unroll 4
+        for (int i = 0; i < shape::rows; i++, at += p.a_row)
+            copy_element(panel + i * shape::panel_stride + k, at, i < p.m && k < left);
+    }
 }
 
-/* panel: at the lane's first k, and with a matrix instruction at the lane's row. */
+/* panel: at the lane's first k. */
 template <tg_tile T, typename T_elem, int step_k>
 __device__ inline void skinny_multiply(const T_elem *panel, const skinny_piece<T, T_elem> &b,
                                        T_elem (&sum)[skinny<T, T_elem>::held])
 {
     using shape = skinny<T, T_elem>;
-    if constexpr (shape::is_matrix) {
 #pragma unroll
-        for (int s = 0; s < shape::steps; s++) {
-            const auto a_high = load_vector<T.vec>(panel + s * step_k);
-            vector<T_elem, T.vec> a_low = {};
-            if (T.thread.m == 16)
-                a_low = load_vector<T.vec>(panel + 8 * shape::panel_stride + s * step_k);
+    for (int s = 0; s < shape::steps; s++)
 #pragma unroll
-            for (int j = 0; j < T.thread.n; j++) {
-                T_elem none[2] = {};
-                constexpr int low = T.thread.m == 16 ? T.thread.n * 2 : 0;
-                T_elem *high = sum + j * 2;
-                multiply_matrix(high[0], high[1], low ? high[low] : none[0],
-                                low ? high[low + 1] : none[1], a_high, a_low, b.at[s][0][j],
-                                b.at[s][1][j]);
-            }
+        for (int i = 0; i < T.thread.m; i++) {
+            const auto a = load_vector<T.vec>(panel + i * shape::panel_stride + s * step_k);
+#pragma unroll
+            for (int k = 0; k < T.vec; k++)
+#pragma unroll
+                for (int j = 0; j < T.thread.n; j++)
+                    sum[i * T.thread.n + j] += a.at[k] * b.at[s][k][j];
         }
-    } else {
-#pragma unroll
-        for (int s = 0; s < shape::steps; s++)
-#pragma unroll
-            for (int i = 0; i < T.thread.m; i++) {
-                const auto a = load_vector<T.vec>(panel + i * shape::panel_stride + s * step_k);
-#pragma unroll
-                for (int k = 0; k < T.vec; k++)
-#pragma unroll
-                    for (int j = 0; j < T.thread.n; j++)
-                        sum[i * T.thread.n + j] += a.at[k] * b.at[s][k][j];
-            }
-    }
 }
 
 /* Adds the sums of the lanes that differ in the bits of masks lowest, 2 * lowest ... of their
@@ -323,31 +266,26 @@ __device__ inline void skinny_put(const skinny_place<T, T_elem, way> &me,
 {
     using shape = skinny<T, T_elem>;
     using place = skinny_place<T, T_elem, way>;
-    if constexpr (shape::is_matrix) { /* lane l has row l / 4 of columns 2 * (l % 4) and the next */
+    int kept;
+    const int first = add_lanes<shape::held, shape::warp_size / place::lanes_k, shape::warp_size>(
+        sum, me.lane, kept);
 #pragma unroll
-        for (int x = 0; x < shape::held; x++) {
-            const int i = x / 2 / T.thread.n * 8 + me.lane / 4, j = x / 2 % T.thread.n;
-            fast[i * T.block.n + place::column(me.lane % 4 * 2 + x % 2, j)] = sum[x];
-        }
-    } else {
-        int kept;
-        const int first =
-            add_lanes<shape::held, shape::warp_size / place::lanes_k, shape::warp_size>(
-                sum, me.lane, kept);
-#pragma unroll
-        for (int x = 0; x < shape::held; x++)
-            if (x < kept)
-                fast[(first + x) / T.thread.n * T.block.n +
-                     place::column(me.column_group, (first + x) % T.thread.n)] = sum[x];
-    }
+    for (int x = 0; x < shape::held; x++)
+        if (x < kept)
+            fast[(first + x) / T.thread.n * T.block.n +
+                 place::column(me.column_group, (first + x) % T.thread.n)] = sum[x];
 }
+
+/* Which part of the product a block makes. */
+struct skinny_part {
+    int64_t item, split, first_col;
+};
 
 /* Adds the sums of the k groups, in order, and stores the block's part of C, or of parts. */
 template <tg_tile T, typename T_elem, skinny_b way>
-__device__ inline void skinny_finish(const skinny_call<T_elem> &p,
-                                     const skinny_place<T, T_elem, way> &me, int64_t item,
-                                     int64_t split, int64_t first_col,
-                                     T_elem (&sum)[skinny<T, T_elem>::held], T_elem *fast)
+__device__ inline void
+skinny_finish(const skinny_call<T_elem> &p, const skinny_place<T, T_elem, way> &me,
+              const skinny_part &part, T_elem (&sum)[skinny<T, T_elem>::held], T_elem *fast)
 {
     using shape = skinny<T, T_elem>;
     using place = skinny_place<T, T_elem, way>;
@@ -358,7 +296,7 @@ __device__ inline void skinny_finish(const skinny_call<T_elem> &p,
     const bool along_n = p.c_row != 1 || p.splits > 1;
     for (int x = threadIdx.x; x < p.m * T.block.n; x += shape::threads) {
         const int i = along_n ? x / T.block.n : x % p.m, j = along_n ? x % T.block.n : x / p.m;
-        const int64_t col = first_col + j;
+        const int64_t col = part.first_col + j;
         if (col >= p.n)
             continue;
         T_elem total = 0;
@@ -366,9 +304,9 @@ __device__ inline void skinny_finish(const skinny_call<T_elem> &p,
         for (int w = 0; w < place::warps_k; w++)
             total += fast[w * warp_sums + i * T.block.n + j];
         if (p.splits > 1) {
-            p.parts[((split * p.batch + item) * p.m + i) * p.n + col] = total;
+            p.parts[((part.split * p.batch + part.item) * p.m + i) * p.n + col] = total;
         } else {
-            T_elem *c = p.c + item * p.c_item + i * p.c_row + col * p.c_col;
+            T_elem *c = p.c + part.item * p.c_item + i * p.c_row + col * p.c_col;
             *c = p.beta == 0 ? p.alpha * total : p.alpha * total + p.beta * *c;
         }
     }
@@ -382,19 +320,20 @@ __global__ void __launch_bounds__(skinny<T, T_elem>::threads, skinny<T, T_elem>:
     using shape = skinny<T, T_elem>;
     using place = skinny_place<T, T_elem, way>;
     __shared__ alignas(16) T_elem fast[shape::fast_elements];
+    __shared__ skinny_part part; /* for later: registers are short in between */
     const place me;
     const unsigned rest = blockIdx.x / p.blocks_n;
     const int64_t item = rest / p.splits, split = rest % p.splits;
     const int64_t begin = split * p.split_k, end = tg_min(begin + p.split_k, p.k);
     const int64_t first_col = int64_t(blockIdx.x % p.blocks_n) * T.block.n;
     const int64_t col = first_col + place::column(me.column_group, 0);
+    if (threadIdx.x == 0)
+        part = {item, split, first_col};
     const T_elem *a = p.a + item * p.a_item;
     const T_elem *b = p.b + item * p.b_item + (begin + me.first_k) * p.b_row;
     skinny_reader<T, T_elem, way> reader(b + (col < p.n ? col * p.b_col : 0), p.b_row, p.b_col,
                                          p.n - col);
     const T_elem *own = fast + me.first_k;
-    if (shape::is_matrix)
-        own += me.lane / 4 * shape::panel_stride;
 
     T_elem sum[shape::held] = {};
     skinny_piece<T, T_elem> now, next;
@@ -425,7 +364,7 @@ __global__ void __launch_bounds__(skinny<T, T_elem>::threads, skinny<T, T_elem>:
         reader.part_of_round(end - k - me.first_k, now);
         multiply(k, now);
     }
-    skinny_finish<T, T_elem, way>(p, me, item, split, first_col, sum, fast);
+    skinny_finish<T, T_elem, way>(p, me, part, sum, fast);
 }
 
 /* C := alpha * (the splits' parts, added in order) + beta * C, an element per thread. */

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A product of f64 on matrix instructions (DMMA): the text of the kernels.
+ *
+ * Lane (g, t), g = lane / 4 and t = lane % 4, brings rows g, g + 8 of A and column g of B at
+ * k = t, t + 4, ... to an instruction, and keeps columns 2t, 2t + 1 of those rows of C:
+ *
+ *            k: 0 1 2 3  4 5 6 7                n: 0 1  2 3  4 5  6 7
+ *   A row g     0 1 2 3  0 1 2 3  (t)   C row g     t=0  t=1  t=2  t=3                           */
+#ifndef TG_CUDA_MATRIX_GEMM_H
+#define TG_CUDA_MATRIX_GEMM_H
+
+#include "matrix_stage.h"
+
+namespace tg::matrix
+{
+
+#ifdef __CUDA_ARCH__
+constexpr int arch = __CUDA_ARCH__;
+#else
+constexpr int arch = 0;
+#endif
+
+/* Rows of the f64 matrix instructions that code for an architecture uses. */
+TG_FN int inst_rows(int arch) { return arch < 800 ? 0 : arch / 100 == 9 ? 16 : 8; }
+
+constexpr int lanes = 32;
+constexpr int rows_to_add = 4; /* of a tile in parts, by one block */
+
+/* The first `whole` tiles of C are made by a block each. Each tile that follows is made by `splits`
+ * blocks that take a range of k each and put their sums side by side in `parts`. */
+struct problem {
+    int64_t m, n, k;
+    operand a, b;
+    double *c, *parts;
+    int64_t c_row, c_item;
+    double alpha, beta;
+    int c_wide, tiles_m, tiles_n, whole, splits;
+    int64_t split_k;
+};
+
+/* -------------------------------------------------------------------------- the instruction */
+
+/* What a lane brings to an instruction's rows (Parts: 1 or 2 of 8 rows) or columns at Depth of k.
+ */
+template <int Depth, int Parts> struct fragment {
+    double at[Depth / 4][Parts];
+};
+
+template <tg_mnk I, int Depth, int Rows>
+__device__ inline void multiply(double (&c)[Rows][2], const fragment<Depth, Rows> &x,
+                                const fragment<Depth, 1> &y)
+{
+    const auto &a = x.at;
+    const auto &b = y.at;
+    if constexpr (I.m == 8) {
+#pragma unroll
+        for (int q = 0; q < Depth / 4; q++)
+            asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                : "+d"(c[0][0]), "+d"(c[0][1])
+                : "d"(a[q][0]), "d"(b[q][0]));
+    } else if constexpr (I.k == 4) {
+#pragma unroll
+        for (int q = 0; q < Depth / 4; q++)
+            asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, "
+                "{%6}, {%0, %1, %2, %3};"
+                : "+d"(c[0][0]), "+d"(c[0][1]), "+d"(c[1][0]), "+d"(c[1][1])
+                : "d"(a[q][0]), "d"(a[q][1]), "d"(b[q][0]));
+    } else if constexpr (I.k == 8) {
+        asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
+            "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+            : "+d"(c[0][0]), "+d"(c[0][1]), "+d"(c[1][0]), "+d"(c[1][1])
+            : "d"(a[0][0]), "d"(a[0][1]), "d"(a[1][0]), "d"(a[1][1]), "d"(b[0][0]), "d"(b[1][0]));
+    } else {
+        asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
+            "{%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
+            : "+d"(c[0][0]), "+d"(c[0][1]), "+d"(c[1][0]), "+d"(c[1][1])
+            : "d"(a[0][0]), "d"(a[0][1]), "d"(a[1][0]), "d"(a[1][1]), "d"(a[2][0]), "d"(a[2][1]),
+              "d"(a[3][0]), "d"(a[3][1]), "d"(b[0][0]), "d"(b[1][0]), "d"(b[2][0]), "d"(b[3][0]));
+    }
+}
+
+/* Reads a warp's fragments from a staged panel; eight: a group of 8 of its rows or columns. */
+template <class Panel, int Depth> struct reader {
+    int origin;
+
+    __device__ reader(int first, int lane)
+    {
+        const int line = Panel::along ? lane / 4 : lane % 4;
+        const int at = Panel::along ? lane % 4 : lane / 4;
+        origin = line * Panel::line_bytes + (at * elem_bytes ^ Panel::swizzle(line)) +
+                 first * (Panel::along ? Panel::line_bytes : elem_bytes);
+    }
+
+    template <int Parts>
+    __device__ void load(fragment<Depth, Parts> &to, unsigned staged, int eight, int step) const
+    {
+#pragma unroll
+        for (int i = 0; i < Depth / 4; i++)
+#pragma unroll
+            for (int part = 0; part < Parts; part++) {
+                const int k = 4 * (step * (Depth / 4) + i), outer = 8 * (eight + part);
+                const int line = Panel::along ? outer : k;
+                const int at = (Panel::along ? k : outer) * elem_bytes;
+                const unsigned from = staged + (origin ^ at % TG_BANK_BYTES) +
+                                      line * Panel::line_bytes + at / TG_BANK_BYTES * TG_BANK_BYTES;
+                to.at[i][part] = *static_cast<const double *>(__cvta_shared_to_generic(from));
+            }
+    }
+};
+
+/* ------------------------------------------------------------------------- who and where */
+
+/* Block number -> tile of C, part of k, batch item. Tiles go down columns of 8, so that blocks that
+ * run at the same time share rows of A and columns of B in the cache. */
+struct position {
+    int64_t item, m, n, k, k_left;
+    int part; /* of all parts, or negative: a whole tile */
+
+    position() = default;
+
+    __device__ position(const problem &p, tg_mnk block)
+    {
+        const int number = blockIdx.x, tiles = p.tiles_m * p.tiles_n;
+        part = number - p.whole;
+        if (part < 0)
+            find_tile(p, block, number % tiles, number / tiles);
+        else
+            find_tile(p, block, (p.whole + part / p.splits) % tiles,
+                      (p.whole + part / p.splits) / tiles);
+        k = part < 0 ? 0 : part % p.splits * p.split_k;
+        k_left = part < 0 ? p.k : tg_clamp(p.k - k, 0, p.split_k);
+    }
+
+    __device__ void find_tile(const problem &p, tg_mnk block, int tile, int of_item)
+    {
+        const int group = tile / (8 * p.tiles_n), rows = min(8, p.tiles_m - 8 * group);
+        const int in_group = tile % (8 * p.tiles_n);
+        item = of_item;
+        m = int64_t(8 * group + in_group % rows) * block.m;
+        n = int64_t(in_group / rows) * block.n;
+    }
+};
+
+template <tg_tile T, bool AlongA, bool AlongB, int Elems> struct shape {
+    static constexpr tg_tile tile = T;
+    static constexpr tg_mn warps = tg_tile_warps(T);
+    static constexpr int consumers = warps.m * warps.n * lanes, threads = consumers + producers;
+    /* That a unit runs at once. Without setmaxnreg, all threads have as many registers. */
+    static constexpr int blocks = T.inst.m == 16 && consumers < 256 ? 256 / consumers : 1;
+    static constexpr int registers = 65536 / (threads * blocks) / 8 * 8;
+    static constexpr int producer_registers = 32;
+    static constexpr int consumer_registers =
+        (registers * threads - producer_registers * producers) / consumers / 8 * 8;
+    static constexpr int rows = T.warp.m / T.inst.m, cols = T.warp.n / T.inst.n;
+    static constexpr int parts = T.inst.m / 8; /* rows of C that a lane has of an instruction */
+    static constexpr int depth = T.inst.k < 8 ? 8 : T.inst.k, steps = T.block.k / depth;
+    static constexpr int turns = steps * rows; /* a turn is a fragment of A times all of B */
+    using a_panel = panel<T.block.m, T.block.k, AlongA>;
+    using b_panel = panel<T.block.n, T.block.k, AlongB>;
+    using a_carrier = carrier<a_panel, Elems>;
+    using b_carrier = carrier<b_panel, Elems>;
+    static constexpr int stage_bytes = a_panel::bytes + b_panel::bytes;
+    using stages = ring<T.stages, stage_bytes>;
+    static constexpr int fast_bytes = int(tg_tile_fast_bytes(T, elem_bytes));
+};
+
+/* ----------------------------------------------------------------------------- the way out */
+
+/* Row by row, c := alpha * sum + beta * c, for the elements that a lane has of each instruction. */
+template <int Rows, int Cols, int Parts>
+__device__ void store(const double (&sum)[Rows][Cols][Parts][2], const problem &p, double *c,
+                      int64_t row, int64_t col)
+{
+#pragma unroll
+    for (int i = 0; i < Rows * Parts; i++) {
+        const int64_t at_row = row + i * 8;
+        double *line = c + at_row * p.c_row;
+#pragma unroll
+        for (int j = 0; j < Cols; j++) {
+            const int64_t at = col + j * 8;
+            double x = p.alpha * sum[i / Parts][j][i % Parts][0];
+            double y = p.alpha * sum[i / Parts][j][i % Parts][1];
+            if (at_row >= p.m || at >= p.n)
+                continue;
+            if (p.beta != 0) {
+                x += p.beta * line[at];
+                y += at + 1 < p.n ? p.beta * line[at + 1] : 0;
+            }
+            if (p.c_wide && at + 1 < p.n)
+                *reinterpret_cast<double2 *>(line + at) = make_double2(x, y);
+            else {
+                line[at] = x;
+                if (at + 1 < p.n)
+                    line[at + 1] = y;
+            }
+        }
+    }
+}
+
+template <int Rows, int Cols, int Parts>
+__device__ void store_part(const double (&sum)[Rows][Cols][Parts][2], double *part, int line)
+{
+#pragma unroll
+    for (int i = 0; i < Rows * Parts; i++)
+#pragma unroll
+        for (int j = 0; j < Cols; j++) {
+            const double(&two)[2] = sum[i / Parts][j][i % Parts];
+            *reinterpret_cast<double2 *>(part + i * 8 * line + j * 8) =
+                make_double2(two[0], two[1]);
+        }
+}
+
+/* ---------------------------------------------------------------------------- the kernels */
+
+/* Moves registers between the producers and the consumers of a block. */
+template <int Count, bool More> __device__ inline void set_registers()
+{
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    if constexpr (More)
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Count));
+    else
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Count));
+#endif
+}
+
+template <class S> __device__ void produce(const problem &p, const typename S::stages &ring)
+{
+    const position at(p, S::tile.block);
+    const int producer = threadIdx.x - S::consumers;
+    typename S::a_carrier a(p.a, at.item, at.m, p.m, at.k, producer);
+    typename S::b_carrier b(p.b, at.item, at.n, p.n, at.k, producer);
+    cursor<S::tile.stages> now;
+    for (int64_t k_left = at.k_left; k_left > 0; k_left -= S::tile.block.k, now.step()) {
+        barrier_wait(ring.empty(now.slot), now.parity ^ 1);
+        a.bring(ring.stage(now.slot), k_left);
+        b.bring(ring.stage(now.slot) + S::a_panel::bytes, k_left);
+        barrier_arrive_when_copied(ring.full(now.slot));
+    }
+    copy_wait(); /* no thread leaves with copies on their way */
+}
+
+/* Fragments are read one turn, and those of B one step, before they are multiplied. The next stage
+ * is asked for early in a stage and awaited in its last step, when the answer has long been there;
+ * after the last stage, what is read is not used. */
+template <class S> __device__ void consume(const problem &p, const typename S::stages &ring)
+{
+    constexpr tg_tile T = S::tile;
+    const position at(p, T.block);
+    const int warp = threadIdx.x / lanes, lane = threadIdx.x % lanes;
+    const int warp_m = warp / S::warps.n * T.warp.m, warp_n = warp % S::warps.n * T.warp.n;
+    const reader<typename S::a_panel, S::depth> read_a(warp_m, lane);
+    const reader<typename S::b_panel, S::depth> read_b(warp_n, lane);
+    double sum[S::rows][S::cols][S::parts][2] = {};
+    fragment<S::depth, S::parts> a[2];
+    fragment<S::depth, 1> b[2][S::cols];
+    cursor<T.stages> used;
+    unsigned now = ring.stage(0);
+    int stages = int(tg_ceil_div(at.k_left, T.block.k));
+    if (stages > 0) {
+        barrier_wait(ring.full(0), 0);
+        read_a.load(a[0], now, 0, 0);
+#pragma unroll
+        for (int j = 0; j < S::cols; j++)
+            read_b.load(b[0][j], now + S::a_panel::bytes, j, 0);
+    }
+    for (; stages > 0; stages--) {
+        cursor<T.stages> coming = used;
+        coming.step();
+        const unsigned next = ring.stage(coming.slot);
+        const bool ready = stages == 1 || barrier_test(ring.full(coming.slot), coming.parity);
+#pragma unroll
+        for (int turn = 0; turn < S::turns; turn++) {
+            const int step = turn / S::rows, i = turn % S::rows;
+            const bool last_step = step + 1 == S::steps, last_row = i + 1 == S::rows;
+            if (last_step && i == 0 && !ready)
+                barrier_wait(ring.full(coming.slot), coming.parity);
+            const unsigned after = last_step ? next : now; /* where the next step's k is */
+            read_a.load(a[(turn + 1) % 2], last_row ? after : now,
+                        last_row ? 0 : (i + 1) * S::parts, (step + last_row) % S::steps);
+#pragma unroll
+            for (int j = i * S::cols / S::rows; j < (i + 1) * S::cols / S::rows; j++)
+                read_b.load(b[(step + 1) % 2][j], after + S::a_panel::bytes, j,
+                            (step + 1) % S::steps);
+#pragma unroll
+            for (int j = 0; j < S::cols; j++)
+                multiply<T.inst>(sum[i][j], a[turn % 2], b[step % 2][j]);
+        }
+        if constexpr (S::steps % 2)
+            for (int j = 0; j < S::cols; j++)
+                b[0][j] = b[1][j];
+        if constexpr (S::turns % 2)
+            a[0] = a[1];
+        __syncwarp();
+        if (lane == 0)
+            barrier_arrive(ring.empty(used.slot));
+        used = coming;
+        now = next;
+    }
+    const int row = warp_m + lane / 4, col = warp_n + lane % 4 * 2;
+    if (at.part < 0)
+        store(sum, p, p.c + at.item * p.c_item, at.m + row, at.n + col);
+    else
+        store_part(sum, p.parts + (int64_t(at.part) * T.block.m + row) * T.block.n + col,
+                   T.block.n);
+}
+
+template <class S> __device__ void run(const problem &p)
+{
+    extern __shared__ __align__(128) char staged[];
+    typename S::stages ring{unsigned(__cvta_generic_to_shared(staged))};
+    asm volatile("" : "+r"(ring.base)); /* or it is computed again and again */
+    if (threadIdx.x < S::tile.stages) {
+        barrier_init(ring.full(threadIdx.x), producers);
+        barrier_init(ring.empty(threadIdx.x), S::consumers / lanes);
+    }
+    __syncthreads();
+    if (threadIdx.x >= S::consumers) {
+        set_registers<S::producer_registers, false>();
+        produce<S>(p, ring);
+    } else {
+        set_registers<S::consumer_registers, true>();
+        consume<S>(p, ring);
+    }
+}
+
+template <tg_tile T, bool AlongA, bool AlongB, int Elems>
+__global__ void __launch_bounds__(shape<T, AlongA, AlongB, Elems>::threads,
+                                  shape<T, AlongA, AlongB, Elems>::blocks)
+    gemm(const __grid_constant__ problem p)
+{
+    if constexpr (T.inst.m == inst_rows(arch))
+        run<shape<T, AlongA, AlongB, Elems>>(p);
+}
+
+/* c := alpha * (parts in order) + beta * c for the tiles that were split; a block for a few rows of
+ * one tile. */
+template <tg_tile T>
+__global__ void __launch_bounds__(T.block.n) add_parts(const __grid_constant__ problem p)
+{
+    constexpr int64_t tile_elems = int64_t(T.block.m) * T.block.n;
+    const int tile = p.whole + blockIdx.x / (T.block.m / rows_to_add);
+    const int row = blockIdx.x % (T.block.m / rows_to_add) * rows_to_add, col = threadIdx.x;
+    position at;
+    at.find_tile(p, T.block, tile % (p.tiles_m * p.tiles_n), tile / (p.tiles_m * p.tiles_n));
+    const double *part =
+        p.parts + (tile - p.whole) * (p.splits * tile_elems) + row * T.block.n + col;
+    double *c = p.c + at.item * p.c_item + (at.m + row) * p.c_row + at.n + col;
+    for (int i = 0; i < rows_to_add && at.m + row + i < p.m && at.n + col < p.n; i++) {
+        double sum = 0;
+#pragma unroll 8
+        for (int split = 0; split < p.splits; split++)
+            sum += part[split * tile_elems + i * T.block.n];
+        double &to = c[i * p.c_row];
+        to = p.alpha * sum + (p.beta != 0 ? p.beta * to : 0);
+    }
+}
+
+} // namespace tg::matrix
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tail: the tiles that are left when all slots of the device (units x blocks of a unit) have
+ * had their whole waves. Each is cut in k into parts, which are summed in order.
+ *
+ *   slots  | tile | tile | part of k | part |        parts are equally long, or the last ones are
+ *          | tile | tile | part of k | part |        shorter and run where the others leave room
+ *
+ * Read by the chooser and by the kernels' host half, in C11 and C++. */
+#ifndef TG_TAIL_H
+#define TG_TAIL_H
+
+#include "tile.h"
+
+/* How long split tiles take, in k: parts of part_steps run on all slots, then the shorter last ones
+ * wherever there is room. Each part costs a little besides: a pipeline to fill, a tile to store and
+ * to add. */
+TG_FN double tg_tail_time(int64_t tiles, int64_t slots, int64_t steps, int64_t part_steps,
+                          int block_k)
+{
+    const int start = 32, add = 6;
+    const int64_t parts = tg_ceil_div(steps, part_steps), longer = tiles * (parts - 1);
+    const double slow = (double)part_steps * block_k + start;
+    const double quick = (double)(steps - (parts - 1) * part_steps) * block_k + start;
+    const int64_t room = (tg_round_up(longer, slots) - longer) * (int64_t)(slow / quick);
+    const int64_t left = tg_max(0, tiles - room);
+    return (double)tg_ceil_div(longer, slots) * slow + (double)tg_ceil_div(left, slots) * quick +
+           (double)add * (double)parts;
+}
+
+/* The best length of a part, in steps of block_k, for tiles that do not fill all slots: equal
+ * parts, or parts that leave just enough slots to the last ones. */
+TG_FN int64_t tg_tail_steps(int64_t tiles, int64_t slots, int64_t steps, int block_k)
+{
+    int64_t best = steps;
+    double least = (double)steps * block_k;
+    for (int parts = 2; parts <= 16 && parts <= steps; parts++) {
+        const int64_t longer = tiles * (parts - 1), unused = tg_round_up(longer, slots) - longer;
+        const int64_t rounds = unused ? tg_ceil_div(tiles, unused) : 1;
+        const int64_t tries[2] = {tg_ceil_div(steps, parts),
+                                  tg_ceil_div(steps * rounds, rounds * (parts - 1) + 1)};
+        for (int i = 0; i < 2; i++) {
+            const double now = tg_tail_time(tiles, slots, steps, tries[i], block_k);
+            if (now < least) {
+                least = now;
+                best = tries[i];
+            }
+        }
+    }
+    return best;
+}
+
+#endif
