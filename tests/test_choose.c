@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The chooser as a pure function: made-up machines and problems in, a legal plan out. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -167,8 +168,89 @@ static void test_threads(void)
     CHECK(!tg_choose(&large, &l, NULL, &plan));
 }
 
-int main(void)
+/* A line of a log in docs/results: what one row took on one shape. */
+typedef struct timing {
+    asked s;
+    char trans[4], type[4], row[32];
+    int splits, tail;
+    double microseconds;
+} timing;
+
+static int read_timing(FILE *file, timing *t)
 {
+    char line[200];
+    long long m, n, k, batch;
+    while (fgets(line, sizeof line, file))
+        if (sscanf(line, "%lld %lld %lld %lld %3s %3s %31s %d %d %lf", &m, &n, &k, &batch, t->trans,
+                   t->type, t->row, &t->splits, &t->tail, &t->microseconds) == 10) {
+            t->s = (asked){m, n, k, batch};
+            return 1;
+        }
+    return 0;
+}
+
+static int same_shape(const timing *x, const timing *y)
+{
+    return memcmp(&x->s, &y->s, sizeof x->s) == 0 && strcmp(x->trans, y->trans) == 0 &&
+           strcmp(x->type, y->type) == 0;
+}
+
+/* Best time of all rows over the time of the chosen row, at the splits that are next to those
+ * chosen; 0 if the log does not know the row. */
+static double share_of_best(const timing *t, int count, const tg_limits *l)
+{
+    tg_problem p = problem_of(t->s, strcmp(t->type, "f64") ? TG_F32 : TG_F64);
+    tg_plan plan = TG_PLAN_INIT;
+    if (t->trans[0] == 'T')
+        p.a.row_stride = 1, p.a.col_stride = p.m;
+    if (t->trans[1] == 'T')
+        p.b.row_stride = 1, p.b.col_stride = p.k;
+    CHECK(tg_choose(&p, l, NULL, &plan));
+    double best = t->microseconds, chosen = 0;
+    int distance = 1000;
+    for (int i = 0; i < count; i++) {
+        int splits = t[i].splits - plan.splits, tail = t[i].tail != (int)plan.tail;
+        int now = 2 * (splits < 0 ? -splits : splits) + tail;
+        best = t[i].microseconds < best ? t[i].microseconds : best;
+        if (strcmp(t[i].row, tg_tile_name(plan.row)) == 0 && now < distance) {
+            distance = now;
+            chosen = t[i].microseconds;
+        }
+    }
+    return chosen > 0 ? best / chosen : 0;
+}
+
+/* On a device whose rows were all timed, the chooser comes close to the best of them. */
+static void test_measured(const char *path, const tg_limits *l)
+{
+    static timing t[4000];
+    int count = 0, shapes = 0;
+    double product = 1;
+    FILE *file = fopen(path, "r");
+    if (!CHECK_SAY(file != NULL, "%s does not open", path))
+        return;
+    while (count < 4000 && read_timing(file, &t[count]))
+        count++;
+    fclose(file);
+    for (int first = 0, end = 0; first < count; first = end) {
+        while (end < count && same_shape(&t[first], &t[end]))
+            end++;
+        const double share = share_of_best(&t[first], end - first, l);
+        if (share > 0) {
+            product *= share;
+            shapes++;
+        }
+    }
+    const double mean = shapes ? pow(product, 1.0 / shapes) : 0;
+    test_print("%d shapes measured, the chooser's rows reach %.3f of the best\n", shapes, mean);
+    CHECK_SAY(shapes >= 40 && mean >= 0.95, "%.3f of the best on %d shapes", mean, shapes);
+}
+
+int main(int argc, char **argv)
+{
+    const tg_limits h200 = {{4, 8}, 1024, 16, 255, 4, 227 << 10, 0, 0, 50 << 20, 132, 16};
+    if (argc > 1)
+        test_measured(argv[1], &h200);
     test_machines();
     test_random_shapes();
     test_forced();
