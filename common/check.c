@@ -101,12 +101,12 @@ static int elements_coincide(const int64_t stride[3], const int64_t count[3])
 {
     for (int d = 0; d < 3; d++)
         for (int e = 0; e < d; e++) {
-            int64_t s = stride[d] < 0 ? -stride[d] : stride[d];
-            int64_t t = stride[e] < 0 ? -stride[e] : stride[e];
-            if ((s == 0 && count[d] > 1) || (t == 0 && count[e] > 1))
+            if ((stride[d] == 0 && count[d] > 1) || (stride[e] == 0 && count[e] > 1))
                 return 1;
             if (count[d] == 1 || count[e] == 1)
                 continue;
+            int64_t s = stride[d] < 0 ? -stride[d] : stride[d];
+            int64_t t = stride[e] < 0 ? -stride[e] : stride[e];
             int64_t divisor = greatest_common_divisor(s, t);
             if (t / divisor < count[d] && s / divisor < count[e])
                 return 1;

@@ -23,8 +23,10 @@ static tg_status use_environment(tg_context *ctx)
         char reason[200];
         if (tg_tile_parse(tile_text, &tile, reason, sizeof reason))
             return tg_fail(ctx, TG_BAD_ARGUMENT, "TILEGEMM_TILE: %s", reason);
-        if (tg_force(ctx, &tile))
-            return tg_fail(ctx, ctx->status, "TILEGEMM_TILE = \"%s\": %s", tile_text, ctx->text);
+        if (tg_force(ctx, &tile)) {
+            snprintf(reason, sizeof reason, "%.190s", ctx->error);
+            return tg_fail(ctx, ctx->status, "TILEGEMM_TILE = \"%s\": %s", tile_text, reason);
+        }
     }
     return TG_OK;
 }

@@ -87,6 +87,9 @@ void tg_verdict_print(tg_verdict verdict, char *text, size_t size);
 /* The row that is this tiling, as stated or with its zeros filled in for the device; or -1. */
 int tg_tile_row_like(const tg_tile *tile, const tg_limits *limits, tg_type type);
 
+/* A number that differs if the table does. */
+uint64_t tg_tile_table(void);
+
 /* The chooser: a pure function of the problem, the limits and the forced tiling (NULL for none).
  * limits->units is the number of threads allowed. The problem is a checked one. The plan's tile is
  * filled in and cut to the problem. False if no row of the table fits the limits. */

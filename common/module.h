@@ -13,8 +13,9 @@
 #include "gemm.h"
 
 typedef struct tg_module {
-    char version[16]; /* must be the library's own, and so must the size of its contexts */
+    char version[16]; /* must be the library's own, and so must the other two */
     size_t context_bytes;
+    uint64_t (*table)(void); /* a hash of the tilings: plans speak of rows by number */
     const tg_backend *backend;
 } tg_module;
 

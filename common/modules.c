@@ -89,10 +89,14 @@ static const tg_backend *load(const struct entry *e, char *reason, size_t size)
     }
     const tg_module *module = function ? function() : NULL;
     if (module && strcmp(module->version, tg_version()) == 0 &&
-        module->context_bytes == sizeof(tg_context))
+        module->context_bytes == sizeof(tg_context) && module->table() == tg_tile_table())
         return module->backend;
-    snprintf(reason, size, "the %s module is of version %.15s, and the library of %s", e->name,
-             module ? module->version : "unknown", tg_version());
+    if (module && strcmp(module->version, tg_version()) == 0)
+        snprintf(reason, size, "the %s module is of another build of version %s than the library",
+                 e->name, tg_version());
+    else
+        snprintf(reason, size, "the %s module is of version %.15s, and the library of %s", e->name,
+                 module ? module->version : "unknown", tg_version());
     return NULL;
 }
 

@@ -73,6 +73,20 @@ int tg_tile_row_like(const tg_tile *tile, const tg_limits *l, tg_type type)
     return -1;
 }
 
+/* FNV-1a. */
+uint64_t tg_tile_table(void)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    char text[200];
+    for (int row = 0; row < tg_tile_count(); row++) {
+        int length = snprintf(text, sizeof text, "%s ", rows[row].name);
+        tg_tile_print(&rows[row].tile, text + length, sizeof text - (size_t)length);
+        for (const char *letter = text; *letter; letter++)
+            hash = (hash ^ (unsigned char)*letter) * 0x100000001b3u;
+    }
+    return hash;
+}
+
 /* The names that forms have in text; the last is the one left out. */
 static const char *const form_names[] = {"dot", "outer", "outer_t"};
 

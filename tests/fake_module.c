@@ -13,14 +13,20 @@ static tg_status no_device(char *reason, size_t size)
     return TG_NO_DEVICE;
 }
 
+#ifdef FAKE_TABLE
+static uint64_t other_table(void) { return tg_tile_table() + 1; }
+#endif
+
 __attribute__((visibility("default"))) const tg_module *tg_module_hip(void)
 {
     static const tg_backend backend = {.name = "hip", .reason = no_device};
-    static tg_module module = {TG_VERSION_TEXT, sizeof(tg_context), &backend};
+    static tg_module module = {TG_VERSION_TEXT, sizeof(tg_context), tg_tile_table, &backend};
 #if defined(FAKE_VERSION)
     snprintf(module.version, sizeof module.version, "0.0.9");
 #elif defined(FAKE_CONTEXT)
     module.context_bytes += 8;
+#elif defined(FAKE_TABLE)
+    module.table = other_table;
 #elif defined(FAKE_NULL)
     return NULL;
 #endif

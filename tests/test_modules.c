@@ -62,7 +62,8 @@ static void test_bad_modules(void)
     char version[80];
     snprintf(version, sizeof version, "hip module|0.0.9|%s", tg_version());
     refused(path_in("version", 0), TG_NO_BACKEND, version, __LINE__);
-    refused(path_in("context", 0), TG_NO_BACKEND, "hip module|version", __LINE__);
+    refused(path_in("context", 0), TG_NO_BACKEND, "hip module|another build of version", __LINE__);
+    refused(path_in("table", 0), TG_NO_BACKEND, "hip module|another build of version", __LINE__);
     refused(path_in("null", 0), TG_NO_BACKEND, "hip module|unknown", __LINE__);
     refused(path_in("empty", 0), TG_NO_BACKEND, "hip module|unknown", __LINE__);
     refused(path_in("text", 0), TG_NO_BACKEND, "does not load|libtilegemm-hip.so", __LINE__);
@@ -133,7 +134,7 @@ static void test_best(void)
 
 int main(int argc, char **argv)
 {
-    static const char *const folders[] = {"good", "version", "context", "null", "empty"};
+    static const char *const folders[] = {"good", "version", "context", "table", "null", "empty"};
     enum { FAKES = sizeof folders / sizeof folders[0] };
     if (!CHECK_INT(argc, FAKES + 1) || !CHECK(mkdtemp(top) != NULL))
         return test_close();

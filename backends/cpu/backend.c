@@ -302,6 +302,7 @@ static const tg_backend cpu_backend = {.name = "cpu",
 
 const tg_module *tg_module_cpu(void)
 {
-    static const tg_module module = {TG_VERSION_TEXT, sizeof(tg_context), &cpu_backend};
+    static const tg_module module = {TG_VERSION_TEXT, sizeof(tg_context), tg_tile_table,
+                                     &cpu_backend};
     return &module;
 }

@@ -45,6 +45,7 @@ static int gpu_spin(tg_type type, int units, double *flops, void *sink, void *st
 
 const tg_module *tg_module_cuda(void)
 {
-    static const tg_module module = {TG_VERSION_TEXT, sizeof(tg_context), &gpu_backend};
+    static const tg_module module = {TG_VERSION_TEXT, sizeof(tg_context), tg_tile_table,
+                                     &gpu_backend};
     return &module;
 }

@@ -22,7 +22,7 @@ typedef struct tg_call {
     tg_tail tail;        /* what happens to the tiles that do not fill the device once more     */
     int units;           /* multiprocessors                                                     */
     int64_t first_block; /* of this launch: a grid has fewer than 2^31 blocks             */
-    void *workspace;     /* as many bytes as the kernel asked for, aligned to 256               */
+    void *workspace;     /* as many bytes as the kernel asked for, aligned to 64                */
 } tg_call;
 
 /* One row of the table compiled for one type. Errors are the runtime's own codes; 0: no error. */

@@ -52,11 +52,11 @@ static tg_status gpu_fail(tg_context *ctx, int error, const char *what)
                    GPU(GetErrorString)((GPU(Error_t))error), error);
 }
 
-#define TRY(ctx, call)                             \
-    do {                                           \
-        const int error_ = (int)(call);            \
-        if (error_)                                \
-            return gpu_fail((ctx), error_, #call); \
+#define TRY(ctx, what, call)                        \
+    do {                                            \
+        const int error_ = (int)(call);             \
+        if (error_)                                 \
+            return gpu_fail((ctx), error_, (what)); \
     } while (0)
 
 /* The device that calls go to belongs to the thread, and the caller may use another one. */
@@ -100,8 +100,8 @@ static tg_status gpu_reason(char *reason, size_t size)
 static tg_status open_here(tg_context *ctx, tg_gpu *gpu)
 {
     GPU_PROPERTIES properties;
-    TRY(ctx, GPU(SetDevice)(gpu->index));
-    TRY(ctx, GPU(GetDeviceProperties)(&properties, gpu->index));
+    TRY(ctx, "choosing the device", GPU(SetDevice)(gpu->index));
+    TRY(ctx, "asking the device", GPU(GetDeviceProperties)(&properties, gpu->index));
     snprintf(ctx->device_name, sizeof ctx->device_name, "%.100s", properties.name);
     ctx->limits = (tg_limits){.threads = properties.maxThreadsPerBlock,
                               .vec_bytes = 16,
@@ -112,9 +112,9 @@ static tg_status open_here(tg_context *ctx, tg_gpu *gpu)
                               .units = properties.multiProcessorCount};
     gpu->reaches_host = properties.pageableMemoryAccess;
     gpu_describe(gpu, &properties, &ctx->limits);
-    TRY(ctx, GPU(EventCreate)(&gpu->start));
-    TRY(ctx, GPU(EventCreate)(&gpu->stop));
-    TRY(ctx, GPU(EventCreateWithFlags)(&gpu->handover, GPU(EventDisableTiming)));
+    TRY(ctx, "making an event", GPU(EventCreate)(&gpu->start));
+    TRY(ctx, "making an event", GPU(EventCreate)(&gpu->stop));
+    TRY(ctx, "making an event", GPU(EventCreateWithFlags)(&gpu->handover, GPU(EventDisableTiming)));
     return TG_OK;
 }
 
@@ -135,7 +135,7 @@ static void gpu_close(tg_context *ctx)
 static tg_status gpu_open(tg_context *ctx, int device)
 {
     int count = 0, before = 0;
-    TRY(ctx, GPU(GetDeviceCount)(&count));
+    TRY(ctx, "counting devices", GPU(GetDeviceCount)(&count));
     if (device >= count)
         return tg_fail(ctx, TG_NO_DEVICE, "device = %d, and " GPU_TEXT " counts %d", device, count);
     tg_gpu *gpu = calloc(1, sizeof *gpu);
@@ -153,7 +153,7 @@ static tg_status gpu_open(tg_context *ctx, int device)
 
 static tg_status gpu_sync_here(tg_context *ctx)
 {
-    TRY(ctx, GPU(StreamSynchronize)(gpu_of(ctx)->stream));
+    TRY(ctx, "waiting for the stream", GPU(StreamSynchronize)(gpu_of(ctx)->stream));
     return TG_OK;
 }
 ON_DEVICE(gpu_sync, (tg_context * ctx), (ctx))
@@ -163,8 +163,9 @@ static tg_status gpu_set_stream_here(tg_context *ctx, void *stream)
 {
     tg_gpu *gpu = gpu_of(ctx);
     if (stream != (void *)gpu->stream && ctx->workspace) {
-        TRY(ctx, GPU(EventRecord)(gpu->handover, gpu->stream));
-        TRY(ctx, GPU(StreamWaitEvent)((GPU(Stream_t))stream, gpu->handover, 0));
+        TRY(ctx, "an event in the stream", GPU(EventRecord)(gpu->handover, gpu->stream));
+        TRY(ctx, "the order of two streams",
+            GPU(StreamWaitEvent)((GPU(Stream_t))stream, gpu->handover, 0));
     }
     gpu->stream = (GPU(Stream_t))stream;
     return TG_OK;
@@ -186,7 +187,7 @@ ON_DEVICE(gpu_alloc, (tg_context * ctx, size_t bytes, void **memory), (ctx, byte
 
 static tg_status gpu_free_here(tg_context *ctx, void *memory)
 {
-    TRY(ctx, GPU(Free)(memory));
+    TRY(ctx, "freeing device memory", GPU(Free)(memory));
     return TG_OK;
 }
 ON_DEVICE(gpu_free, (tg_context * ctx, void *memory), (ctx, memory))
@@ -194,8 +195,8 @@ ON_DEVICE(gpu_free, (tg_context * ctx, void *memory), (ctx, memory))
 static tg_status gpu_upload_here(tg_context *ctx, void *device, const void *host, size_t bytes)
 {
     GPU(Stream_t) stream = gpu_of(ctx)->stream;
-    TRY(ctx, GPU(MemcpyAsync)(device, host, bytes, GPU(MemcpyHostToDevice), stream));
-    TRY(ctx, GPU(StreamSynchronize)(stream));
+    TRY(ctx, "copying", GPU(MemcpyAsync)(device, host, bytes, GPU(MemcpyHostToDevice), stream));
+    TRY(ctx, "waiting for the stream", GPU(StreamSynchronize)(stream));
     return TG_OK;
 }
 ON_DEVICE(gpu_upload, (tg_context * ctx, void *device, const void *host, size_t bytes),
@@ -204,8 +205,8 @@ ON_DEVICE(gpu_upload, (tg_context * ctx, void *device, const void *host, size_t 
 static tg_status gpu_download_here(tg_context *ctx, void *host, const void *device, size_t bytes)
 {
     GPU(Stream_t) stream = gpu_of(ctx)->stream;
-    TRY(ctx, GPU(MemcpyAsync)(host, device, bytes, GPU(MemcpyDeviceToHost), stream));
-    TRY(ctx, GPU(StreamSynchronize)(stream));
+    TRY(ctx, "copying", GPU(MemcpyAsync)(host, device, bytes, GPU(MemcpyDeviceToHost), stream));
+    TRY(ctx, "waiting for the stream", GPU(StreamSynchronize)(stream));
     return TG_OK;
 }
 ON_DEVICE(gpu_download, (tg_context * ctx, void *host, const void *device, size_t bytes),
@@ -324,7 +325,7 @@ ON_DEVICE(gpu_gemm, (tg_context * ctx, const tg_problem *p, const tg_plan *plan)
 
 static tg_status gpu_time_start_here(tg_context *ctx)
 {
-    TRY(ctx, GPU(EventRecord)(gpu_of(ctx)->start, gpu_of(ctx)->stream));
+    TRY(ctx, "an event in the stream", GPU(EventRecord)(gpu_of(ctx)->start, gpu_of(ctx)->stream));
     return TG_OK;
 }
 ON_DEVICE(gpu_time_start, (tg_context * ctx), (ctx))
@@ -332,9 +333,10 @@ ON_DEVICE(gpu_time_start, (tg_context * ctx), (ctx))
 static tg_status gpu_time_stop_here(tg_context *ctx, double *seconds)
 {
     float milliseconds;
-    TRY(ctx, GPU(EventRecord)(gpu_of(ctx)->stop, gpu_of(ctx)->stream));
-    TRY(ctx, GPU(EventSynchronize)(gpu_of(ctx)->stop));
-    TRY(ctx, GPU(EventElapsedTime)(&milliseconds, gpu_of(ctx)->start, gpu_of(ctx)->stop));
+    TRY(ctx, "an event in the stream", GPU(EventRecord)(gpu_of(ctx)->stop, gpu_of(ctx)->stream));
+    TRY(ctx, "waiting for the stream", GPU(EventSynchronize)(gpu_of(ctx)->stop));
+    TRY(ctx, "reading the time",
+        GPU(EventElapsedTime)(&milliseconds, gpu_of(ctx)->start, gpu_of(ctx)->stop));
     *seconds = milliseconds * 1e-3;
     return TG_OK;
 }
