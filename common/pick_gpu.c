@@ -106,7 +106,7 @@ static double engine_cycles(const tg_problem *p, tg_tile t, const tg_limits *l)
     const double outputs = t.thread.m * t.thread.n, loads = t.thread.m + t.thread.n;
     const double share = 1.115 - 1.2 * loads / outputs - 0.01 * (t.slices - 1);
     const int64_t resident = (int64_t)resident_blocks(t, l, 4), slots = resident * l->units;
-    const int64_t steps = tg_ceil_div(p->k, t.block.k);
+    const int64_t steps = tg_max(1, tg_ceil_div(p->k, t.block.k));
     const double all = (double)tg_ceil_div(p->m, t.block.m) * (double)tg_ceil_div(p->n, t.block.n) *
                        (double)p->batch;
     const double waves = (double)(int64_t)(all / (double)slots);
