@@ -15,20 +15,8 @@ static const struct row {
     tg_tile tile;
     const char *note;
 } rows[] = {
-#define M_N(m, n) \
-    {             \
-        m, n      \
-    }
-#define M_N_K(m, n, k) \
-    {                  \
-        m, n, k        \
-    }
-#define TG_FMA  \
-    {           \
-        1, 1, 1 \
-    }
 #define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note) \
-    {#name, {M_N_K block, M_N warp, M_N thread, vec, stages, slices, form, inst}, note},
+    {#name, TG_ROW(block, warp, thread, vec, stages, slices, form, inst), note},
 #include "tiles.def"
 };
 

@@ -44,11 +44,19 @@ TG_FN int64_t tg_clamp(int64_t x, int64_t low, int64_t high)
 
 TG_FN int tg_in(int x, int low) { return x >= low && x <= TG_TILE_MAX; }
 
-/* The instruction of a row of tiles.def that is not TG_FMA: the shape that one of them multiplies.
- */
+/* The columns of a row of tiles.def as the initialiser of a tg_tile. */
+#define TG_MN(m, n) \
+    {               \
+        m, n        \
+    }
 #define TG_INST(m, n, k) \
     {                    \
         m, n, k          \
+    }
+#define TG_FMA TG_INST(1, 1, 1)
+#define TG_ROW(block, warp, thread, vec, stages, slices, form, ...)                     \
+    {                                                                                   \
+        TG_INST block, TG_MN warp, TG_MN thread, vec, stages, slices, form, __VA_ARGS__ \
     }
 
 TG_FN int tg_tile_is_fma(tg_tile t) { return t.inst.m == 1 && t.inst.n == 1 && t.inst.k == 1; }

@@ -20,20 +20,8 @@ template <tg_tile T> constexpr tg_kernel_entry entry_of()
 /* The kernels of one row, or NULL if this file has none for it. */
 extern "C" const tg_kernel_entry *tg_cuda_hopper(int row, tg_type type)
 {
-#define M_N(m, n) \
-    {             \
-        m, n      \
-    }
-#define M_N_K(m, n, k) \
-    {                  \
-        m, n, k        \
-    }
-#define TG_FMA  \
-    {           \
-        1, 1, 1 \
-    }
 #define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note) \
-    entry_of<tg_tile{M_N_K block, M_N warp, M_N thread, vec, stages, slices, form, inst}>(),
+    entry_of<tg_tile TG_ROW(block, warp, thread, vec, stages, slices, form, inst)>(),
     static const tg_kernel_entry entries[] = {
 #include "tiles.def"
     };

@@ -1,31 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The rows of the table that multiply with matrix instructions, as CUDA kernels for f64. */
-#include <utility>
-
 #include "matrix.h"
+#include "rows.h"
 
 namespace tg::matrix
 {
-
-constexpr tg_tile rows[] = {
-#define M_N(m, n) \
-    {             \
-        m, n      \
-    }
-#define M_N_K(m, n, k) \
-    {                  \
-        m, n, k        \
-    }
-#define TG_FMA  \
-    {           \
-        1, 1, 1 \
-    }
-#define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note) \
-    {M_N_K block, M_N warp, M_N thread, vec, stages, slices, form, inst},
-#include "tiles.def"
-};
-constexpr int row_count = sizeof rows / sizeof rows[0];
 
 template <int Row> constexpr tg_kernel_entry entry_of()
 {
@@ -50,9 +30,7 @@ __global__ void any_kernel() {}
 extern "C" const tg_kernel_entry *tg_cuda_matrix(int row, tg_type type)
 {
     using namespace tg::matrix;
-    return type == TG_F64 && row >= 0 && row < row_count
-               ? find(row, std::make_integer_sequence<int, row_count>())
-               : nullptr;
+    return type == TG_F64 && row >= 0 && row < tg::row_count ? find(row, tg::all_rows()) : nullptr;
 }
 
 /* limits.matrix of the current device: what the code that was built for it uses. */

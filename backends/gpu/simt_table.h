@@ -6,37 +6,11 @@
 #ifndef TG_SIMT_TABLE_H
 #define TG_SIMT_TABLE_H
 
-#include <utility>
-
+#include "rows.h"
 #include "simt_gemm.h"
 
 namespace tg
 {
-
-constexpr tg_tile rows[] = {
-#define M_N(m, n) \
-    {             \
-        m, n      \
-    }
-#define M_N_K(m, n, k) \
-    {                  \
-        m, n, k        \
-    }
-#define TG_FMA  \
-    {           \
-        1, 1, 1 \
-    }
-#define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note) \
-    {M_N_K block, M_N warp, M_N thread, vec, stages, slices, form, inst},
-#include "tiles.def"
-};
-constexpr int row_count = sizeof rows / sizeof rows[0];
-
-/* Rows with a kernel of their own (skinny.h, batch.h), as their names say. */
-constexpr bool is_thin[] = {
-#define TG_TILE(name, ...) (#name[0] == 's' || #name[0] == 'b'),
-#include "tiles.def"
-};
 
 /* What the largest device of this kind allows. A smaller one refuses rows by its own limits. */
 constexpr tg_limits widest = TG_WIDEST_LIMITS;
@@ -109,7 +83,7 @@ template <tg_tile T, class Elem> struct simt {
 
 template <int Row, class Elem> constexpr tg_kernel_entry simt_entry()
 {
-    if constexpr (!is_thin[Row] && tg_tile_is_fma(rows[Row]) &&
+    if constexpr (!is_skinny_row[Row] && !is_batch_row[Row] && tg_tile_is_fma(rows[Row]) &&
                   tg_tile_fits(rows[Row], widest, sizeof(Elem))) {
         using kernel = simt<rows[Row], Elem>;
         return {nullptr, kernel::workspace, kernel::launch, kernel::usage};
