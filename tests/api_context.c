@@ -83,9 +83,14 @@ static void test_environment(const char *name, const char *value, tg_status expe
                              const char *parts)
 {
     tg_context *ctx = NULL;
+    const char *before = getenv(name);
+    char kept[200];
+    snprintf(kept, sizeof kept, "%s", before ? before : "");
     setenv(name, value, 1);
     tg_status status = tg_open(&ctx, api_backend(), 0);
     unsetenv(name);
+    if (before)
+        setenv(name, kept, 1);
     CHECK_SAY(status == expected, "%s=%s: status %d, expected %d: %s", name, value, (int)status,
               (int)expected, tg_last_error(ctx));
     CHECK_TEXT(tg_last_error(ctx), parts);

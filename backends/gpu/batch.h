@@ -61,7 +61,12 @@ template <tg_tile T, typename T_elem> struct batch {
                                           : words <= 64 ? 512
                                           : words <= 96 ? 384
                                                         : 256;
-    static constexpr int blocks_per_unit = int(tg_max(1, wanted_threads / threads));
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 800 || __CUDA_ARCH__ >= 1000)
+    static constexpr int fewer = 2; /* their compilers want more registers for the same text */
+#else
+    static constexpr int fewer = 1;
+#endif
+    static constexpr int blocks_per_unit = int(tg_max(1, wanted_threads / fewer / threads));
     /* Lines are padded by a vector: elements that are staged across them then meet fewer others
      * in a bank of fast memory. */
     static constexpr int a_stride = T.block.m + T.vec, b_stride = T.block.n + T.vec;

@@ -54,7 +54,13 @@ template <tg_tile T, typename T_elem> struct skinny {
     static constexpr int fast_elements = int(tg_max(2 * panel, sums));
     /* Of the 64 Ki registers of a unit, a thread gets 128, or all if its part of C is large. */
     static constexpr int words = (held + 2 * steps * vec * cols) * int(sizeof(T_elem)) / 4;
-    static constexpr int blocks_per_unit = words <= 100 && threads < 512 ? 512 / threads : 1;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    static constexpr int words_that_fit = 90; /* no copies in the background: more in registers */
+#else
+    static constexpr int words_that_fit = 100;
+#endif
+    static constexpr int blocks_per_unit =
+        words <= words_that_fit && threads < 512 ? 512 / threads : 1;
 
     static constexpr bool is_possible = T.stages == 0 && T.form == TG_OUTER &&
                                         T.block.m == 8 * T.thread.m && column_groups == lanes.n &&
