@@ -102,7 +102,8 @@ MUTATIONS = [
     ("a forked child starts threads", "backends/cpu/backend.c",
      "atomic_store(&is_forked_child, 1);", ";"),
 ]
-FAKES = [f"tests/libfake-{kind}.so" for kind in ("good", "version", "context", "null", "empty")]
+FAKES = [f"tests/libfake-{kind}.so"
+         for kind in ("good", "version", "context", "table", "null", "empty")]
 SUITES = [("test_tile",), ("test_choose",), ("test_modules", *FAKES), ("test_simt_4x8",),
           ("test_simt_8x8",), ("test_gemm", "--thin"), ("test_bound", "--thin"),
           ("test_api",)]
