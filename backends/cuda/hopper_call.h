@@ -5,7 +5,9 @@
 #ifndef TG_HOPPER_CALL_H
 #define TG_HOPPER_CALL_H
 
+#include "gpu.h"
 #include "hopper.h"
+#include "launch.h"
 #include "tail.h"
 #include "prepass.h"
 
@@ -194,13 +196,12 @@ inline void describe_c(arguments *args, const tg_call *call)
  * that blocks which could have a multiprocessor each do not double up then, they ask for more
  * shared memory than two can have. */
 template <tg_tile T, ways W>
-cudaError_t start(const arguments &args, int units, bool early, cudaStream_t stream)
+int start(const arguments &args, const tg_call *call, bool early, cudaStream_t stream)
 {
     using S = shape<T, W>;
-    const int bytes = args.s.blocks() > units ? S::bytes : S::alone;
-    const cudaError_t error =
-        cudaFuncSetAttribute(gemm<T, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::alone);
-    if (error)
+    const int bytes = args.s.blocks() > call->units ? S::bytes : S::alone;
+    const auto kernel = gemm<T, W>;
+    if (const int error = tg::ask_for_fast_once(call, (const void *)kernel, S::alone))
         return error;
     cudaLaunchAttribute attribute = {};
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -212,7 +213,7 @@ cudaError_t start(const arguments &args, int units, bool early, cudaStream_t str
     config.stream = stream;
     config.attrs = &attribute;
     config.numAttrs = early ? 1 : 0;
-    return cudaLaunchKernelEx(&config, gemm<T, W>, args);
+    return cudaLaunchKernelEx(&config, kernel, args);
 }
 
 template <tg_tile T> int launch(const tg_call *call, void *on)
@@ -242,27 +243,17 @@ template <tg_tile T> int launch(const tg_call *call, void *on)
         if (const cudaError_t error = tg_prepass::launch(before, stream))
             return error;
     if (a.x_stride == 1)
-        return b.x_stride == 1 ? start<T, ways{false, false}>(args, call->units, prepare, stream)
-                               : start<T, ways{false, true}>(args, call->units, prepare, stream);
-    return b.x_stride == 1 ? start<T, ways{true, false}>(args, call->units, prepare, stream)
-                           : start<T, ways{true, true}>(args, call->units, prepare, stream);
+        return b.x_stride == 1 ? start<T, ways{false, false}>(args, call, prepare, stream)
+                               : start<T, ways{false, true}>(args, call, prepare, stream);
+    return b.x_stride == 1 ? start<T, ways{true, false}>(args, call, prepare, stream)
+                           : start<T, ways{true, true}>(args, call, prepare, stream);
 }
 
 template <tg_tile T> int usage(tg_usage *usage)
 {
     using S = shape<T, ways{}>;
-    const auto kernel = gemm<T, ways{}>;
-    cudaFuncAttributes attributes;
-    int blocks = 0;
-    cudaError_t error = cudaFuncGetAttributes(&attributes, kernel);
-    if (!error)
-        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::alone);
-    if (!error)
-        error =
-            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, S::threads, S::bytes);
-    if (!error)
-        *usage = {S::threads, S::consumer_registers, (int)attributes.localSizeBytes, S::bytes,
-                  blocks};
+    const int error = tg::usage_of(gemm<T, ways{}>, S::threads, S::bytes, usage, S::alone);
+    usage->registers = S::consumer_registers;
     return error;
 }
 

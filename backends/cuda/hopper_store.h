@@ -44,12 +44,14 @@ template <int Wide> struct vector {
     }
 };
 
-/* The two places that a tile is summed from, both in a fixed order. */
+/* The two places that a tile is summed from, both in a fixed order. The tile's elements are numbered
+ * row by row; several pieces of it, `step` elements apart, are summed at once. */
 template <tg_tile T> struct parked_slices {
     const float *memory;
 
-    template <int Wide> __device__ vector<Wide> sum(int row, int col) const
+    template <int Wide> __device__ vector<Wide> sum(int at) const
     {
+        const int row = at / T.block.n, col = at % T.block.n;
         const float *from = memory + row * pitch<T> + (Wide == 1 ? col ^ 1 : col);
         vector<Wide> sum = vector<Wide>::read(from);
 #pragma unroll
@@ -59,23 +61,43 @@ template <tg_tile T> struct parked_slices {
             sum = {sum.x[1], sum.x[0], sum.x[3], sum.x[2]};
         return sum;
     }
+
+    template <int Wide, int Pieces>
+    __device__ void sum(int first, int step, vector<Wide> (&sums)[Pieces]) const
+    {
+#pragma unroll
+        for (int i = 0; i < Pieces; i++)
+            sums[i] = sum<Wide>(first + i * step);
+    }
 };
 
 template <tg_tile T> struct stored_parts {
     const float *memory;
     int parts;
 
-    template <int Wide> __device__ vector<Wide> sum(int row, int col) const
+    /* Slow memory answers late: what is asked for at once is waited for once. */
+    template <int Wide, int Pieces>
+    __device__ void sum(int first, int step, vector<Wide> (&sums)[Pieces]) const
     {
-        const float *from = memory + row * T.block.n + col;
-        vector<Wide> sum = vector<Wide>::read(from);
-        for (int part = 1; part < parts; part++)
-            sum = sum.plus(vector<Wide>::read(from + (int64_t)part * T.block.m * T.block.n));
-        return sum;
+#pragma unroll
+        for (int i = 0; i < Pieces; i++)
+            sums[i] = vector<Wide>::read(memory + first + i * step);
+#pragma unroll 2
+        for (int part = 1; part < parts; part++) {
+            const float *from = memory + (int64_t)part * T.block.m * T.block.n + first;
+            vector<Wide> more[Pieces];
+#pragma unroll
+            for (int i = 0; i < Pieces; i++)
+                more[i] = vector<Wide>::read(from + i * step);
+#pragma unroll
+            for (int i = 0; i < Pieces; i++)
+                sums[i] = sums[i].plus(more[i]);
+        }
     }
 };
 
-/* C of one tile, row by row, by all consumers; several rows at once where C is to be read. */
+/* C of one tile, row by row, by all consumers; several rows at once, because C may have to be read
+ * and the parts of a split tile lie in slow memory. */
 template <tg_tile T, int Wide, class Source>
 __device__ void write_tile(const arguments &p, const work &w, const Source &source)
 {
@@ -85,7 +107,7 @@ __device__ void write_tile(const arguments &p, const work &w, const Source &sour
     const vector<Wide> zero = {};
     for (int from = consumer_thread() * Wide; from < size; from += step * at_once) {
         float *to[at_once];
-        vector<Wide> old[at_once];
+        vector<Wide> old[at_once], sums[at_once];
 #pragma unroll
         for (int i = 0; i < at_once; i++) {
             const int row = w.row + (from + i * step) / T.block.n;
@@ -94,10 +116,10 @@ __device__ void write_tile(const arguments &p, const work &w, const Source &sour
                                                : nullptr;
             old[i] = to[i] && p.beta != 0 ? vector<Wide>::read(to[i]) : zero;
         }
+        source.sum(from, step, sums);
 #pragma unroll
         for (int i = 0; i < at_once; i++) {
-            vector<Wide> v = source.template sum<Wide>((from + i * step) / T.block.n,
-                                                       (from + i * step) % T.block.n);
+            vector<Wide> v = sums[i];
 #pragma unroll
             for (int e = 0; e < Wide; e++)
                 v.x[e] =
@@ -124,7 +146,7 @@ __device__ bool store_part(const arguments &p, const work &w, const parked_slice
 {
     constexpr int size = T.block.m * T.block.n;
     for (int at = consumer_thread() * quad; at < size; at += consumers<T> * quad)
-        slices.template sum<quad>(at / T.block.n, at % T.block.n).write(parts + w.part * size + at);
+        slices.template sum<quad>(at).write(parts + w.part * size + at);
     __threadfence();
     meet<1, consumers<T>>();
     if (consumer_thread() == 0) {

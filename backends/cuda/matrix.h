@@ -7,7 +7,8 @@
 
 #include <cuda_runtime.h>
 
-#include "call.h"
+#include "gpu.h"
+#include "launch.h"
 #include "matrix_gemm.h"
 
 namespace tg::matrix
@@ -99,21 +100,16 @@ template <tg_tile T> struct launcher {
     }
 
     template <bool AlongA, bool AlongB, int Elems>
-    static cudaError_t start(const problem &p, const tg_call &c, cudaStream_t stream)
+    static int start(const problem &p, const tg_call &c, void *stream)
     {
-        constexpr auto kernel = gemm<T, AlongA, AlongB, Elems>;
+        constexpr auto *kernel = gemm<T, AlongA, AlongB, Elems>;
         using S = shape<T, AlongA, AlongB, Elems>;
-        cudaError_t error = cudaFuncSetAttribute(
-            kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::fast_bytes);
-        if (!error) {
-            kernel<<<unsigned(blocks(c)), S::threads, S::fast_bytes, stream>>>(p);
-            error = cudaGetLastError();
-        }
-        return error;
+        const int error =
+            ask_for_fast_once(&c, reinterpret_cast<const void *>(kernel), S::fast_bytes);
+        return error ? error : tg::start(kernel, blocks(c), S::threads, S::fast_bytes, p, stream);
     }
 
-    template <int Elems>
-    static cudaError_t start_as(const problem &p, const tg_call &c, cudaStream_t stream)
+    template <int Elems> static int start_as(const problem &p, const tg_call &c, void *stream)
     {
         const bool along_a = c.a_col == 1, along_b = c.b_row == 1;
         return along_a   ? along_b ? start<true, true, Elems>(p, c, stream)
@@ -122,39 +118,22 @@ template <tg_tile T> struct launcher {
                          : start<false, false, Elems>(p, c, stream);
     }
 
-    static int launch(const tg_call *call, void *queue)
+    static int launch(const tg_call *call, void *stream)
     {
         const tg_call &c = *call;
-        const auto stream = static_cast<cudaStream_t>(queue);
         const problem p = describe(c);
-        cudaError_t error =
+        const int error =
             p.a.is_even && p.b.is_even ? start_as<2>(p, c, stream) : start_as<1>(p, c, stream);
         if (error || parts(c) == 0)
             return error;
         const int64_t rows = (tiles(c) - whole(c)) * (T.block.m / rows_to_add);
-        add_parts<T><<<unsigned(rows), T.block.n, 0, stream>>>(p);
-        return cudaGetLastError();
+        return tg::start(add_parts<T>, rows, T.block.n, 0, p, stream);
     }
 
     static int usage(tg_usage *usage)
     {
         using S = shape<T, true, false, 2>;
-        constexpr auto kernel = gemm<T, true, false, 2>;
-        cudaFuncAttributes attributes;
-        cudaError_t error = cudaFuncSetAttribute(
-            kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::fast_bytes);
-        if (!error)
-            error = cudaFuncGetAttributes(&attributes, kernel);
-        if (!error)
-            error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&usage->blocks_per_unit, kernel,
-                                                                  S::threads, S::fast_bytes);
-        if (error)
-            return error;
-        usage->threads = S::threads;
-        usage->registers = attributes.numRegs;
-        usage->spilled_bytes = int(attributes.localSizeBytes);
-        usage->fast_bytes = int(attributes.sharedSizeBytes) + S::fast_bytes;
-        return 0;
+        return usage_of(gemm<T, true, false, 2>, S::threads, S::fast_bytes, usage);
     }
 };
 

@@ -26,7 +26,7 @@ template <int row, typename T_elem> constexpr tg_kernel_entry entry_of()
                   is_wide_enough<T_elem>(T, is_skinny)) {
         if constexpr (is_skinny) {
             static_assert(tg::skinny<T, T_elem>::is_possible);
-            return {tg::skinny_takes<T, T_elem>, tg::skinny_workspace<T_elem>,
+            return {tg::skinny_takes<T, T_elem>, tg::splits_bytes<T_elem>,
                     tg::skinny_launch<T, T_elem>, tg::skinny_usage<T, T_elem>};
         } else {
             static_assert(tg::batch<T, T_elem>::is_possible);

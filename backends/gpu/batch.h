@@ -41,11 +41,7 @@ template <typename T_elem> struct batch_call {
 
 template <tg_tile T, typename T_elem> struct batch {
     static constexpr tg_mn lanes = thin_lanes;
-    static constexpr tg_tile tile = [] {
-        tg_limits only_lanes = {};
-        only_lanes.lanes = thin_lanes;
-        return tg_tile_fill(T, only_lanes, sizeof(T_elem));
-    }();
+    static constexpr tg_tile tile = thin_tile<T, T_elem>;
     static constexpr tg_mn rep = tg_tile_rep(tile, lanes), warps = tg_tile_warps(tile);
     static constexpr int rows = rep.m * T.thread.m, cols = rep.n * T.thread.n; /* of a lane */
     static constexpr int warp_size = lanes.m * lanes.n;
@@ -350,14 +346,14 @@ template <tg_tile T, typename T_elem> int batch_launch(const tg_call *p, void *s
         c_is_wide,
         T_elem(p->k ? p->alpha : 0),
         T_elem(p->beta)};
-    return thin_start(batch_kernel<T>(q), tg_ceil_div(q.tiles, shape::teams), shape::threads, q,
-                      stream);
+    return start(batch_kernel<T>(q), tg_ceil_div(q.tiles, shape::teams), shape::threads, 0, q,
+                 stream);
 }
 
 template <tg_tile T, typename T_elem> int batch_usage(tg_usage *usage)
 {
-    return thin_usage(batch_gemm<T, T_elem, batch_way::vectors_of_k, batch_way::vectors_of_line>,
-                      batch<T, T_elem>::threads, usage);
+    return usage_of(batch_gemm<T, T_elem, batch_way::vectors_of_k, batch_way::vectors_of_line>,
+                    batch<T, T_elem>::threads, 0, usage);
 }
 
 } // namespace tg

@@ -23,7 +23,10 @@ typedef struct tg_call {
     int units;           /* multiprocessors                                                     */
     int64_t first_block; /* of this launch: a grid has fewer than 2^31 blocks             */
     void *workspace;     /* as many bytes as the kernel asked for, aligned to 64                */
+    const void **asked;  /* TG_ASKED kernels whose fast memory this context has asked for     */
 } tg_call;
+
+enum { TG_ASKED = 64 };
 
 /* One row of the table compiled for one type. Errors are the runtime's own codes; 0: no error. */
 typedef struct tg_kernel_entry {

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The host half of a GPU backend, in C11: devices, streams, memory, and the one launch of a call.
- * backend.c of CUDA or HIP includes gpu.h, which says what GPU(name) is, defines
- *
- *     int gpu_lanes(int device, int major, int minor, tg_limits *limits)    what properties leave
- * out
- *
- *
- * and then includes this file. Nothing here allocates or waits on the way of a call. */
+ * backend.c of CUDA or HIP includes gpu.h, which says what GPU(name) is, and then this file, and
+ * defines the three functions that are declared below. Nothing here allocates or waits on the way
+ * of a call. */
 #ifndef TG_HOST_H
 #define TG_HOST_H
 
@@ -26,6 +22,7 @@ typedef struct tg_gpu {
     GPU(Event_t) start, stop, handover;
     int reaches_host;                 /* its kernels may read any memory of the process */
     const void *trusted[GPU_TRUSTED]; /* addresses that were found to be reachable      */
+    const void *asked[TG_ASKED];      /* kernels: call.h                                */
 } tg_gpu;
 
 /* All kernels of a row, the most special first; at most GPU_WAYS, NULL where there is none. */
@@ -192,25 +189,25 @@ static tg_status gpu_free_here(tg_context *ctx, void *memory)
 }
 ON_DEVICE(gpu_free, (tg_context * ctx, void *memory), (ctx, memory))
 
-static tg_status gpu_upload_here(tg_context *ctx, void *device, const void *host, size_t bytes)
+static tg_status gpu_copy_here(tg_context *ctx, void *to, const void *from, size_t bytes, int way)
 {
     GPU(Stream_t) stream = gpu_of(ctx)->stream;
-    TRY(ctx, "copying", GPU(MemcpyAsync)(device, host, bytes, GPU(MemcpyHostToDevice), stream));
+    TRY(ctx, "copying", GPU(MemcpyAsync)(to, from, bytes, way, stream));
     TRY(ctx, "waiting for the stream", GPU(StreamSynchronize)(stream));
     return TG_OK;
 }
-ON_DEVICE(gpu_upload, (tg_context * ctx, void *device, const void *host, size_t bytes),
-          (ctx, device, host, bytes))
+ON_DEVICE(gpu_copy, (tg_context * ctx, void *to, const void *from, size_t bytes, int way),
+          (ctx, to, from, bytes, way))
 
-static tg_status gpu_download_here(tg_context *ctx, void *host, const void *device, size_t bytes)
+static tg_status gpu_upload(tg_context *ctx, void *device, const void *host, size_t bytes)
 {
-    GPU(Stream_t) stream = gpu_of(ctx)->stream;
-    TRY(ctx, "copying", GPU(MemcpyAsync)(host, device, bytes, GPU(MemcpyDeviceToHost), stream));
-    TRY(ctx, "waiting for the stream", GPU(StreamSynchronize)(stream));
-    return TG_OK;
+    return gpu_copy(ctx, device, host, bytes, GPU(MemcpyHostToDevice));
 }
-ON_DEVICE(gpu_download, (tg_context * ctx, void *host, const void *device, size_t bytes),
-          (ctx, host, device, bytes))
+
+static tg_status gpu_download(tg_context *ctx, void *host, const void *device, size_t bytes)
+{
+    return gpu_copy(ctx, host, device, bytes, GPU(MemcpyDeviceToHost));
+}
 
 /* ----------------------------------------------------------------------------------------- calls
  */
@@ -273,7 +270,8 @@ static tg_call call_of(const tg_context *ctx, const tg_problem *p, const tg_plan
                      .splits = p->k > 0 ? plan->splits : 1,
                      .tail = plan->tail,
                      .units = ctx->limits.units,
-                     .workspace = ctx->workspace};
+                     .workspace = ctx->workspace,
+                     .asked = gpu_of(ctx)->asked};
 }
 
 /* For any alignment of the data, which may not be known yet: the way in of an odd address needs

@@ -341,22 +341,6 @@ __global__ void __launch_bounds__(geometry<T, Lanes>::threads,
     }
 }
 
-/* C := alpha * (the splits' sums, in order) + beta * C, one element a thread. */
-template <class Elem>
-__global__ void __launch_bounds__(256) add_splits(const __grid_constant__ tg_call p)
-{
-    const int64_t plane = p.m * p.n, all = plane * p.batch, stride = int64_t(gridDim.x) * 256;
-    for (int64_t e = int64_t(blockIdx.x) * 256 + threadIdx.x; e < all; e += stride) {
-        const Elem *part = static_cast<const Elem *>(p.workspace) + e / plane * p.splits * plane;
-        Elem sum = part[e % plane];
-        for (int split = 1; split < p.splits; split++)
-            sum += part[split * plane + e % plane];
-        Elem *c = static_cast<Elem *>(p.c) + e / plane * p.c_item + e % plane / p.n * p.c_row +
-                  e % p.n * p.c_col;
-        *c = Elem(p.alpha) * sum + (p.beta != 0 ? Elem(p.beta) * *c : Elem(0));
-    }
-}
-
 } // namespace tg
 
 #endif

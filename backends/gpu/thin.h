@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What skinny.h and batch.h share: vectors, launching, and what the driver says of a kernel. The
- * file that includes this includes gpu.h of CUDA or HIP first: GPU(x) is cudax or hipx. */
+ * What skinny.h and batch.h share: the tile, vectors, copies of single elements. The file that
+ * includes this includes gpu.h of CUDA or HIP first: GPU(x) is cudax or hipx. */
 #ifndef TG_THIN_H
 #define TG_THIN_H
 
-#include "call.h"
+#include "launch.h"
 
 namespace tg
 {
@@ -16,6 +16,14 @@ constexpr tg_mn thin_lanes = TG_THIN_LANES;
 #else
 constexpr tg_mn thin_lanes = {4, 8};
 #endif
+
+/* The row with what it leaves to the lane grid filled in. */
+template <tg_tile T, typename T_elem>
+constexpr tg_tile thin_tile = [] {
+    tg_limits only_lanes = {};
+    only_lanes.lanes = thin_lanes;
+    return tg_tile_fill(T, only_lanes, sizeof(T_elem));
+}();
 
 /* What one instruction moves. */
 template <typename T_elem, int count> struct alignas(count * sizeof(T_elem)) vector {
@@ -77,33 +85,6 @@ inline int is_aligned(const void *data, int64_t stride, int64_t item, int64_t by
 
 /* A grid is one row of blocks, and has a largest size. */
 inline int fits_a_grid(int64_t blocks) { return blocks <= INT32_MAX; }
-
-/* kernel<<<blocks, threads>>>(call), but its error is this launch's own. */
-template <typename T_call>
-int thin_start(void (*kernel)(T_call), int64_t blocks, int threads, T_call call, void *stream)
-{
-    void *arguments[] = {&call};
-    return GPU(LaunchKernel)(reinterpret_cast<const void *>(kernel), dim3(unsigned(blocks)),
-                             dim3(unsigned(threads)), arguments, 0,
-                             static_cast<GPU(Stream_t)>(stream));
-}
-
-template <typename T_call> int thin_usage(void (*kernel)(T_call), int threads, tg_usage *usage)
-{
-    GPU(FuncAttributes) attributes;
-    const void *function = reinterpret_cast<const void *>(kernel);
-    int error = GPU(FuncGetAttributes)(&attributes, function);
-    if (!error)
-        error = GPU(OccupancyMaxActiveBlocksPerMultiprocessor)(&usage->blocks_per_unit, function,
-                                                               threads, 0);
-    if (error)
-        return error;
-    usage->threads = threads;
-    usage->registers = attributes.numRegs;
-    usage->spilled_bytes = int(attributes.localSizeBytes);
-    usage->fast_bytes = int(attributes.sharedSizeBytes);
-    return 0;
-}
 
 } // namespace tg
 

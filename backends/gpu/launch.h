@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Launching a kernel, what the driver says of one, and the sum over splits of k, which is the same
+ * for every kernel that has them. C++ of the host; gpu.h of CUDA or HIP comes first. */
+#ifndef TG_LAUNCH_H
+#define TG_LAUNCH_H
+
+#include "call.h"
+
+namespace tg
+{
+
+/* More than this much fast memory must be asked for. */
+constexpr int64_t fast_bytes_of_all = 48 << 10;
+
+inline int ask_for_fast(const void *kernel, int64_t bytes)
+{
+    return bytes <= fast_bytes_of_all
+               ? 0
+               : GPU(FuncSetAttribute)(kernel, GPU(FuncAttributeMaxDynamicSharedMemorySize),
+                                       int(bytes));
+}
+
+/* Asking takes time that every call would pay: the context remembers for whom it asked. */
+inline int ask_for_fast_once(const tg_call *call, const void *kernel, int64_t bytes)
+{
+    const void **asked = &call->asked[uintptr_t(kernel) / 16 % TG_ASKED];
+    if (bytes <= fast_bytes_of_all || *asked == kernel)
+        return 0;
+    const int error = ask_for_fast(kernel, bytes);
+    if (!error)
+        *asked = kernel;
+    return error;
+}
+
+/* kernel<<<blocks, threads, fast, stream>>>(argument), but its error is this launch's own. */
+template <typename T_argument>
+int start(void (*kernel)(T_argument), int64_t blocks, int threads, int64_t fast,
+          const T_argument &argument, void *stream)
+{
+    void *arguments[] = {const_cast<T_argument *>(&argument)};
+    return GPU(LaunchKernel)(reinterpret_cast<const void *>(kernel), dim3(unsigned(blocks)),
+                             dim3(unsigned(threads)), arguments, size_t(fast),
+                             static_cast<GPU(Stream_t)>(stream));
+}
+
+/* fast: what it is launched with, mostly; what it has by itself comes on top. */
+template <typename T_argument>
+int usage_of(void (*kernel)(T_argument), int threads, int64_t fast, tg_usage *usage,
+             int64_t most_fast = 0)
+{
+    GPU(FuncAttributes) attributes;
+    const void *function = reinterpret_cast<const void *>(kernel);
+    int error = ask_for_fast(function, tg_max(fast, most_fast));
+    if (!error)
+        error = GPU(FuncGetAttributes)(&attributes, function);
+    if (!error)
+        error = GPU(OccupancyMaxActiveBlocksPerMultiprocessor)(&usage->blocks_per_unit, function,
+                                                               threads, size_t(fast));
+    if (error)
+        return error;
+    usage->threads = threads;
+    usage->registers = attributes.numRegs;
+    usage->spilled_bytes = int(attributes.localSizeBytes);
+    usage->fast_bytes = int(fast + int64_t(attributes.sharedSizeBytes));
+    return 0;
+}
+
+/* C := alpha * (the splits' sums, in order) + beta * C; the workspace is [item][split][m][n]. */
+template <class Elem>
+__global__ void __launch_bounds__(256) add_splits(const __grid_constant__ tg_call p)
+{
+    const int64_t plane = p.m * p.n, all = plane * p.batch, stride = int64_t(gridDim.x) * 256;
+    for (int64_t e = int64_t(blockIdx.x) * 256 + threadIdx.x; e < all; e += stride) {
+        const int64_t item = p.batch == 1 ? 0 : e / plane, place = e - item * plane;
+        const Elem *part = static_cast<const Elem *>(p.workspace) + item * p.splits * plane + place;
+        Elem sum = 0;
+#pragma unroll 8
+        for (int split = 0; split < p.splits; split++)
+            sum += part[split * plane];
+        Elem *c = static_cast<Elem *>(p.c) + item * p.c_item + place / p.n * p.c_row +
+                  place % p.n * p.c_col;
+        *c = Elem(p.alpha) * sum + (p.beta != 0 ? Elem(p.beta) * *c : Elem(0));
+    }
+}
+
+template <class Elem> size_t splits_bytes(const tg_call *p)
+{
+    return p->splits > 1 ? size_t(p->m) * p->n * p->splits * p->batch * sizeof(Elem) : 0;
+}
+
+template <class Elem> int start_add_splits(const tg_call &p, void *stream)
+{
+    const int64_t blocks = tg_min(tg_ceil_div(p.m * p.n * p.batch, 256), 1 << 20);
+    return start(add_splits<Elem>, blocks, 256, 0, p, stream);
+}
+
+} // namespace tg
+
+#endif
