@@ -107,6 +107,8 @@ static int elements_coincide(const int64_t stride[3], const int64_t count[3])
                 continue;
             int64_t s = stride[d] < 0 ? -stride[d] : stride[d];
             int64_t t = stride[e] < 0 ? -stride[e] : stride[e];
+            if (s > t ? s / t >= count[e] : t / s >= count[d]) /* one within a step of the other */
+                continue;
             int64_t divisor = greatest_common_divisor(s, t);
             if (t / divisor < count[d] && s / divisor < count[e])
                 return 1;

@@ -22,7 +22,7 @@
 
 static const double unit_registers = 65536, unit_threads = 2048;
 static const double bytes_per_cycle = 17; /* of slow memory, for each unit */
-static const double cycles_of_launch = 4500;
+static const double cycles_of_launch = 2100, cycles_of_splits = 22800;
 
 /* Multiply-adds a cycle that a unit does at best, and what keeps it from them: cycles of an operand
  * that is loaded to registers, in multiply-adds; bytes that it can stage in a cycle; cycles that a
@@ -47,7 +47,7 @@ static int is_fed_by_engine(tg_tile t, const tg_limits *l, int bytes)
 
 static family family_of(int row, tg_tile t, int bytes)
 {
-    const family batch = {108, 3.4, 40, 1500};
+    const family batch = {97, 3.06, 31, 2600};
     const family plain = {70, 3.4, 30, 3000};
     const family matrix = {140, 0, 100, 3000}, plain_f64 = {36, 3.4, 30, 2000};
     if (!tg_tile_is_fma(t))
@@ -80,11 +80,10 @@ static double rate(int row, tg_tile t, const tg_limits *l, int bytes, double blo
     const double m = t.thread.m, n = t.thread.n, vec = tg_min(t.vec, 4);
     const double loads = f.load > 0 ? f.load * (m + n) / vec / (m * n) : 0;
     const double staged = (double)bytes * (1.0 / t.block.m + 1.0 / t.block.n);
-    const double slices = 1 + 0.012 * (t.slices - 1);
     const double warps = blocks * (double)tg_tile_threads(t, l->lanes) /
                          (4.0 * l->lanes.m * l->lanes.n); /* on each of 4 schedulers */
-    const double awake = warps >= 2 ? 1 : 0.4 + 0.3 * warps;
-    return awake / ((1 + loads) * slices / f.fmas + staged / f.bytes);
+    const double awake = warps >= 1.6 ? 1 : 0.07 + 0.565 * warps;
+    return awake / ((1 + loads) / f.fmas + staged / f.bytes);
 }
 
 /* What it costs to bring an operand, x by k, to the engine's order: it is turned in the stages,
@@ -94,32 +93,36 @@ static double way_in(const tg_problem *p, int64_t x_stride, int64_t k_stride, in
     if (x_stride == 1 && k_stride % 4 == 0)
         return 0;
     const double items = (double)p->batch;
-    const double turn = 1.2e-5 * (double)p->m * (double)p->n * (double)p->k * items;
-    const double copy = 4000 + 4.5e-3 * (double)x * (double)p->k * items;
+    const double turn = 2.3e-5 * (double)p->m * (double)p->n * (double)p->k * items;
+    const double copy = 6300 + 4.3e-3 * (double)x * (double)p->k * items;
     return k_stride == 1 && x_stride % 4 == 0 && turn < copy ? turn : copy;
 }
 
-/* A row of Hopper's pipeline, whose last wave is always split. */
-static double engine_cycles(const tg_problem *p, tg_tile t, const tg_limits *l)
+/* A row of Hopper's pipeline. */
+static double engine_cycles(const tg_problem *p, tg_tile t, const tg_limits *l, tg_tail tail)
 {
-    const double fixed = t.block.m * t.block.n < 4096 ? 7000 : 9900;
     const double outputs = t.thread.m * t.thread.n, loads = t.thread.m + t.thread.n;
-    const double share = 1.115 - 1.2 * loads / outputs - 0.01 * (t.slices - 1);
+    const double share = 1.147 - 1.36 * loads / outputs - 0.018 * (t.slices - 1);
+    const double start = 56 + 8 * t.slices; /* of a block, in k */
     const int64_t resident = (int64_t)resident_blocks(t, l, 4), slots = resident * l->units;
     const int64_t steps = tg_max(1, tg_ceil_div(p->k, t.block.k));
     const double all = (double)tg_ceil_div(p->m, t.block.m) * (double)tg_ceil_div(p->n, t.block.n) *
                        (double)p->batch;
     const double waves = (double)(int64_t)(all / (double)slots);
     const int64_t left = (int64_t)(all - waves * (double)slots);
-    const int64_t part = left > 0 ? tg_tail_steps(left, slots, steps, t.block.k) : steps;
-    const double blocks = left > 0 ? (double)left * (double)tg_ceil_div(steps, part) : 0;
-    const double alone = resident > 1 ? 0.57 : 1; /* what a block takes with a unit to itself */
-    double k = waves * ((double)p->k + 24 + 8 * t.slices);
-    if (left > 0)
-        k += tg_tail_time(left, slots, steps, part, t.block.k) *
-             (waves == 0 && blocks <= l->units ? alone : 1);
-    return fixed + way_in(p, p->a.row_stride, p->a.col_stride, p->m) +
-           way_in(p, p->b.col_stride, p->b.row_stride, p->n) +
+    const int64_t part =
+        tail == TG_TAIL_SPLIT && left > 0 ? tg_tail_steps(left, slots, steps, t.block.k) : steps;
+    const double parts = (double)tg_ceil_div(steps, part);
+    const double has_unit_alone = resident > 1 && (double)left * parts <= l->units ? 0.56 : 1;
+    double k = waves * ((double)p->k + start), split = 0;
+    if (left > 0 && parts == 1)
+        k += ((double)p->k + start) * has_unit_alone;
+    else if (left > 0) {
+        k += tg_tail_time(left, slots, steps, part, t.block.k) * (waves == 0 ? has_unit_alone : 1);
+        split = (waves == 0 ? 7000 : 2100) + 0.08 * t.block.m * t.block.n * parts;
+    }
+    return 5200 + way_in(p, p->a.row_stride, p->a.col_stride, p->m) +
+           way_in(p, p->b.col_stride, p->b.row_stride, p->n) + split +
            k * t.block.m * t.block.n * (double)resident / (128 * share);
 }
 
@@ -148,7 +151,7 @@ static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *
     const double streamed = ((a + b) * (double)p->batch + c) * bytes_of_unit;
     sum = sum < streamed ? streamed : sum;
     if (plan->splits > 1)
-        sum += cycles_of_launch + c * (plan->splits + 1) * bytes_of_unit;
+        sum += cycles_of_splits + c * (plan->splits + 1) * bytes_of_unit;
     return sum + cycles_of_launch;
 }
 
@@ -158,13 +161,16 @@ static int choose_skinny(const tg_problem *p, const tg_limits *l, int bytes, tg_
 {
     const int64_t thin = tg_min(p->m, p->n), large = tg_max(p->m, p->n);
     const int along_k = p->m <= p->n ? p->b.row_stride == 1 : p->a.col_stride == 1;
-    if (thin > (bytes == 4 || !l->matrix ? 16 : 4) || p->batch > 1 || p->k < 2)
+    const int is_tiny =
+        p->batch > 1 && large * thin <= 16 && p->k >= 32; /* each item a few dot products */
+    if (thin > (bytes == 4 || !l->matrix ? 16 : 4) || (p->batch > 1 && !is_tiny) || p->k < 2)
         return 0;
     plan->row = -1;
     for (int row = 0; row < tg_tile_count(); row++) {
         const tg_tile t = tg_tile_at(row);
         const int reads_along_k = t.thread.n > t.vec;
-        if (!is_skinny(t) || t.thread.m < thin || !tg_tile_fits(t, *l, bytes) || t.vec * bytes < 16)
+        if (!is_skinny(t) || t.thread.m < (is_tiny ? large : thin) || !tg_tile_fits(t, *l, bytes) ||
+            t.vec * bytes < 16)
             continue;
         if (plan->row < 0 || t.thread.m < plan->tile.thread.m ||
             (t.thread.m == plan->tile.thread.m && reads_along_k == along_k)) {
@@ -174,11 +180,11 @@ static int choose_skinny(const tg_problem *p, const tg_limits *l, int bytes, tg_
     }
     if (plan->row < 0)
         return 0;
-    const int64_t blocks = tg_ceil_div(large, plan->tile.block.n);
+    const int64_t blocks = tg_ceil_div(large, plan->tile.block.n) * p->batch;
     const int64_t slots =
         l->units * (plan->tile.thread.m == 4 || plan->tile.thread.m == 16 ? 2 : 1);
     if (2 * blocks <= slots || (blocks < slots && p->k >= 8192))
-        plan->splits = (int)tg_clamp(slots / blocks, 1, tg_max(1, p->k / 1024));
+        plan->splits = (int)tg_clamp(slots / blocks, 1, tg_max(1, p->k / 880));
     return 1;
 }
 
@@ -208,19 +214,22 @@ void tg_choose_gpu(const tg_problem *p, const tg_limits *l, int bytes, const tg_
                    : !is_candidate(row, l, bytes))
             continue;
         const int is_engine = is_fed_by_engine(plan.tile, l, bytes);
-        const int splits_tail = is_engine || !tg_tile_is_fma(plan.tile);
-        for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
-            plan.splits = splits[i];
-            plan.tail = splits_tail && i == 0 ? TG_TAIL_SPLIT : TG_TAIL_WHOLE;
-            if (i > 0 && (is_engine || begins(tg_tile_name(row), "batch") ||
-                          p->k < 2 * (int64_t)splits[i] * plan.tile.block.k))
-                break;
-            const double now =
-                is_engine ? engine_cycles(p, plan.tile, l) : cycles(p, &plan, l, bytes);
-            if (best->row < 0 || now < best_cycles) {
-                *best = plan;
-                best_cycles = now;
+        const int can_split_tail = is_engine || !tg_tile_is_fma(plan.tile);
+        const int is_whole = is_engine || begins(tg_tile_name(row), "batch");
+        for (int tail = TG_TAIL_WHOLE; tail <= (can_split_tail ? TG_TAIL_SPLIT : TG_TAIL_WHOLE);
+             tail++)
+            for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
+                plan.splits = splits[i];
+                plan.tail = (tg_tail)tail;
+                if (i > 0 && (is_whole || tail != TG_TAIL_WHOLE ||
+                              p->k < 2 * (int64_t)splits[i] * plan.tile.block.k))
+                    break;
+                const double now = is_engine ? engine_cycles(p, plan.tile, l, plan.tail)
+                                             : cycles(p, &plan, l, bytes);
+                if (best->row < 0 || now < best_cycles) {
+                    *best = plan;
+                    best_cycles = now;
+                }
             }
-        }
     }
 }
