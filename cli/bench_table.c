@@ -10,7 +10,7 @@
 
 enum { BAR = 20 };
 
-/* "t64x64x16 k/4 stream": the row, and what the plan adds to it. */
+/* "t64x64x16 k/4 split": the row, and what the plan adds to it. */
 static const char *tiling_name(const cli_runner *runner, char *text)
 {
     const tg_plan *plan = &runner->plan;

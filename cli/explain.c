@@ -177,8 +177,6 @@ static void print_tail(const subject *x, int64_t left, int64_t places)
     if (x->plan.tail == TG_TAIL_SPLIT)
         printf("each block's k cut in up to %lld ranges for the idle ones\n",
                (long long)(places / left));
-    else if (x->plan.tail == TG_TAIL_STREAM)
-        printf("their steps of k dealt out evenly to all\n");
     else
         printf("run like the others: %.0f %% idle\n",
                100.0 * (double)(places - left) / (double)places);

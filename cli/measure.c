@@ -129,6 +129,5 @@ double cli_least_traffic(cli_shape shape, tg_type type)
 
 const char *cli_tail_name(tg_tail tail)
 {
-    static const char *const names[] = {"whole", "split", "stream"};
-    return tail <= TG_TAIL_STREAM ? names[tail] : "unknown";
+    return tail == TG_TAIL_SPLIT ? "split" : "whole";
 }

@@ -309,9 +309,8 @@ TG_API tg_status tg_tile_usage(tg_context *ctx, const tg_tile *tile, tg_type typ
 /* Tiles that all units work on at once are a wave. The tiles that are left for the last wave leave
  * units idle, unless their k is shared out. */
 typedef enum tg_tail {
-    TG_TAIL_WHOLE, /* they run like the others                                             */
-    TG_TAIL_SPLIT, /* each is cut into as many ranges of k as idle units allow             */
-    TG_TAIL_STREAM /* their steps of k are dealt out evenly, whatever the tile (stream-k)  */
+    TG_TAIL_WHOLE, /* they run like the others                                 */
+    TG_TAIL_SPLIT  /* each is cut into as many ranges of k as idle units allow */
 } tg_tail;
 
 /* What the chooser decides for one problem. Start from TG_PLAN_INIT. */
