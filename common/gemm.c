@@ -201,8 +201,10 @@ static int is_trans(tg_trans trans)
     return trans == TG_NO_TRANS || trans == TG_TRANS || trans == TG_CONJ_TRANS;
 }
 
-static tg_status blas_gemm(tg_context *ctx, tg_layout layout, tg_trans transa, tg_trans transb,
-                           int64_t lda, int64_t ldb, int64_t ldc, tg_problem *p)
+static tg_status blas_gemm(tg_context *ctx, tg_type type, tg_layout layout, tg_trans transa,
+                           tg_trans transb, int64_t m, int64_t n, int64_t k, double alpha,
+                           const void *a, int64_t lda, const void *b, int64_t ldb, double beta,
+                           void *c, int64_t ldc)
 {
     tg_status status = need_open(ctx);
     if (status)
@@ -213,52 +215,32 @@ static tg_status blas_gemm(tg_context *ctx, tg_layout layout, tg_trans transa, t
     if (!is_trans(transa) || !is_trans(transb))
         return tg_fail(ctx, TG_BAD_ARGUMENT, "trans%s = %d is none of 111, 112, 113",
                        is_trans(transa) ? "b" : "a", (int)(is_trans(transa) ? transb : transa));
-    if (p->m < 0 || p->n < 0 || p->k < 0)
-        return tg_check_scalars(ctx, p);
-    if (read_operand(ctx, "a", layout, transa, p->m, p->k, lda, &p->a.row_stride,
-                     &p->a.col_stride) ||
-        read_operand(ctx, "b", layout, transb, p->k, p->n, ldb, &p->b.row_stride,
-                     &p->b.col_stride) ||
-        read_operand(ctx, "c", layout, TG_NO_TRANS, p->m, p->n, ldc, &p->c.row_stride,
-                     &p->c.col_stride))
+    tg_problem p = TG_PROBLEM_INIT;
+    p.m = m, p.n = n, p.k = k;
+    p.alpha = alpha, p.beta = beta;
+    p.a.data = a, p.b.data = b, p.c.data = c;
+    p.a.type = p.b.type = p.c.type = type;
+    if (m < 0 || n < 0 || k < 0)
+        return tg_check_scalars(ctx, &p);
+    if (read_operand(ctx, "a", layout, transa, m, k, lda, &p.a.row_stride, &p.a.col_stride) ||
+        read_operand(ctx, "b", layout, transb, k, n, ldb, &p.b.row_stride, &p.b.col_stride) ||
+        read_operand(ctx, "c", layout, TG_NO_TRANS, m, n, ldc, &p.c.row_stride, &p.c.col_stride))
         return ctx->status;
-    return multiply(ctx, p);
+    return multiply(ctx, &p);
 }
 
 tg_status tg_sgemm(tg_context *ctx, tg_layout layout, tg_trans transa, tg_trans transb, int64_t m,
                    int64_t n, int64_t k, float alpha, const float *a, int64_t lda, const float *b,
                    int64_t ldb, float beta, float *c, int64_t ldc)
 {
-    tg_problem p = {sizeof p,
-                    m,
-                    n,
-                    k,
-                    1,
-                    {a, 0, 0, 0, TG_F32},
-                    {b, 0, 0, 0, TG_F32},
-                    {c, 0, 0, 0, TG_F32},
-                    alpha,
-                    beta,
-                    TG_STRICT,
-                    0};
-    return blas_gemm(ctx, layout, transa, transb, lda, ldb, ldc, &p);
+    return blas_gemm(ctx, TG_F32, layout, transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c,
+                     ldc);
 }
 
 tg_status tg_dgemm(tg_context *ctx, tg_layout layout, tg_trans transa, tg_trans transb, int64_t m,
                    int64_t n, int64_t k, double alpha, const double *a, int64_t lda,
                    const double *b, int64_t ldb, double beta, double *c, int64_t ldc)
 {
-    tg_problem p = {sizeof p,
-                    m,
-                    n,
-                    k,
-                    1,
-                    {a, 0, 0, 0, TG_F64},
-                    {b, 0, 0, 0, TG_F64},
-                    {c, 0, 0, 0, TG_F64},
-                    alpha,
-                    beta,
-                    TG_STRICT,
-                    0};
-    return blas_gemm(ctx, layout, transa, transb, lda, ldb, ldc, &p);
+    return blas_gemm(ctx, TG_F64, layout, transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c,
+                     ldc);
 }

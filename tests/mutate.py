@@ -47,7 +47,7 @@ MUTATIONS = [
     ("the last warps are left out", LOOPS, "warp < (t->me + 1) * warps / t->size",
      "warp < (t->me + 1) * (warps / t->size)"),
     ("k = 0 leaves C alone", LOOPS, "scale(&j);", ""),
-    ("lda and ldb are swapped", CALL, "layout, transa, p->m, p->k, lda,", "layout, transa, p->m, p->k, ldb,"),
+    ("lda and ldb are swapped", CALL, "layout, transa, m, k, lda,", "layout, transa, m, k, ldb,"),
     ("C column-major keeps the strides of A", CALL, "p->b.row_stride = q.a.col_stride,",
      "p->b.row_stride = q.a.row_stride,"),
     ("a leading dimension too short is taken", CALL, "if (ld < length)", "if (ld < length - 1)"),
