@@ -84,6 +84,9 @@ tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data)
 /* "block.m = 12 is not a multiple ...": the verdict as a sentence in text[size]. */
 void tg_verdict_print(tg_verdict verdict, char *text, size_t size);
 
+/* Are all their numbers equal? */
+int tg_tile_same(tg_tile x, tg_tile y);
+
 /* The row that is this tiling, as stated or with its zeros filled in for the device; or -1. */
 int tg_tile_row_like(const tg_tile *tile, const tg_limits *limits, tg_type type);
 

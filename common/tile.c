@@ -41,7 +41,7 @@ int tg_tile_find(const char *name)
     return -1;
 }
 
-static int same_tile(tg_tile x, tg_tile y)
+int tg_tile_same(tg_tile x, tg_tile y)
 {
     return x.block.m == y.block.m && x.block.n == y.block.n && x.block.k == y.block.k &&
            x.warp.m == y.warp.m && x.warp.n == y.warp.n && x.thread.m == y.thread.m &&
@@ -55,8 +55,8 @@ int tg_tile_row_like(const tg_tile *tile, const tg_limits *l, tg_type type)
     const int bytes = (int)tg_type_size(type);
     const tg_tile filled = tg_tile_fill(*tile, *l, bytes);
     for (int row = 0; row < tg_tile_count(); row++)
-        if (same_tile(*tile, rows[row].tile) ||
-            same_tile(filled, tg_tile_fill(rows[row].tile, *l, bytes)))
+        if (tg_tile_same(*tile, rows[row].tile) ||
+            tg_tile_same(filled, tg_tile_fill(rows[row].tile, *l, bytes)))
             return row;
     return -1;
 }

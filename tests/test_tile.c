@@ -71,15 +71,6 @@ static void test_cover(void)
 
 /* ------------------------------------------------------------------------- names and text */
 
-static int same_tile(tg_tile x, tg_tile y)
-{
-    return x.block.m == y.block.m && x.block.n == y.block.n && x.block.k == y.block.k &&
-           x.warp.m == y.warp.m && x.warp.n == y.warp.n && x.thread.m == y.thread.m &&
-           x.thread.n == y.thread.n && x.vec == y.vec && x.stages == y.stages &&
-           x.slices == y.slices && x.form == y.form && x.inst.m == y.inst.m &&
-           x.inst.n == y.inst.n && x.inst.k == y.inst.k;
-}
-
 static void check_round_trip(tg_tile t)
 {
     char text[96], cut[8];
@@ -87,7 +78,7 @@ static void check_round_trip(tg_tile t)
     int length = tg_tile_print(&t, text, sizeof text);
     CHECK_INT(length, strlen(text));
     CHECK(length < 96);
-    CHECK_SAY(tg_tile_parse(text, &back, NULL, 0) == TG_OK && same_tile(t, back),
+    CHECK_SAY(tg_tile_parse(text, &back, NULL, 0) == TG_OK && tg_tile_same(t, back),
               "%s does not read back as itself", text);
     CHECK_INT(tg_tile_print(&t, NULL, 0), length);
     CHECK_INT(tg_tile_print(&t, cut, sizeof cut), length);
@@ -105,10 +96,10 @@ static void test_names(void)
     for (int row = 0; row < tg_tile_count(); row++) {
         CHECK_INT(tg_tile_find(tg_tile_name(row)), row);
         CHECK(tg_tile_note(row) && *tg_tile_note(row));
-        CHECK(!tg_tile_parse(tg_tile_name(row), &t, NULL, 0) && same_tile(t, tg_tile_at(row)));
+        CHECK(!tg_tile_parse(tg_tile_name(row), &t, NULL, 0) && tg_tile_same(t, tg_tile_at(row)));
         check_round_trip(tg_tile_at(row));
         for (int other = 0; other < row; other++)
-            CHECK_SAY(!same_tile(tg_tile_at(row), tg_tile_at(other)), "%s and %s are the same",
+            CHECK_SAY(!tg_tile_same(tg_tile_at(row), tg_tile_at(other)), "%s and %s are the same",
                       tg_tile_name(row), tg_tile_name(other));
     }
     const tg_tile none = tg_tile_at(-1);
@@ -179,7 +170,7 @@ static void test_bad_text(void)
         CHECK_SAY(tg_tile_parse(bad[i].text, &tile, reason, sizeof reason) == TG_BAD_ARGUMENT,
                   "\"%s\" was taken", bad[i].text);
         CHECK_TEXT(reason, bad[i].reason);
-        CHECK(same_tile(tile, before));
+        CHECK(tg_tile_same(tile, before));
         CHECK_INT(tg_tile_parse(bad[i].text, &tile, NULL, 0), TG_BAD_ARGUMENT);
         CHECK_INT(tg_tile_parse(bad[i].text, &tile, reason, 1), TG_BAD_ARGUMENT);
         CHECK(reason[0] == '\0');
@@ -348,7 +339,7 @@ static void test_any_numbers(void)
         if (verdict.rule)
             tg_verdict_print(verdict, text, sizeof text);
         else
-            CHECK(same_tile(tg_tile_fill(t, l, 4), t) || t.block.m == 0 || t.block.n == 0 ||
+            CHECK(tg_tile_same(tg_tile_fill(t, l, 4), t) || t.block.m == 0 || t.block.n == 0 ||
                   t.block.k == 0 || t.warp.m == 0 || t.warp.n == 0);
     }
 }
@@ -395,7 +386,7 @@ static void check_filled(int row, tg_limits l, int bytes)
 {
     const tg_tile t = tg_tile_fill(tg_tile_at(row), l, bytes);
     const char *name = tg_tile_name(row);
-    CHECK_SAY(same_tile(tg_tile_fill(t, l, bytes), t), "filling %s twice changes it", name);
+    CHECK_SAY(tg_tile_same(tg_tile_fill(t, l, bytes), t), "filling %s twice changes it", name);
     if (tg_tile_at(row).block.m != 0) {
         CHECK(t.block.m == tg_tile_at(row).block.m && t.block.k == tg_tile_at(row).block.k);
         return;
@@ -429,7 +420,7 @@ static void test_fill(void)
         for (int i = 0; i < MACHINES; i++) {
             const tg_limits l = machines[i].limits;
             tg_tile t = tg_tile_fill(tg_tile_at(row), l, 4);
-            CHECK(same_tile(tg_tile_fill(t, l, 4), t));
+            CHECK(tg_tile_same(tg_tile_fill(t, l, 4), t));
             CHECK(t.warp.m > 0 && t.warp.n > 0);
             tg_mn unit = tg_tile_unit(t, l.lanes), rep = tg_tile_rep(t, l.lanes);
             if (tg_tile_fits(t, l, 4))
