@@ -12,6 +12,11 @@ import subprocess
 import sys
 import tempfile
 
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 UTF8 = {"LC_ALL": "C.UTF-8"}
 PROGRAM = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else ""
@@ -47,10 +52,15 @@ class Suite:
         script = os.path.join(HERE, "test_cli.py")
         print(f"REPRO: {sys.executable} {script} {PROGRAM} {self.test}")
 
-    def good(self, *args, says="", **keys):
+    def says(self, run, pattern):
+        self.expect(re.search(pattern, run.out, re.M), f"should print {pattern!r}", run)
+
+    def good(self, *args, says=(), **keys):
         run = Run(*args, **keys)
-        self.expect(run.status == 0 and not run.err, "should succeed in silence on stderr", run)
-        self.expect(re.search(says, run.out), f"should print {says!r}", run)
+        self.expect(run.status == 0, "should succeed", run)
+        self.expect(not run.err, "should be silent on stderr", run)
+        for pattern in says:
+            self.says(run, pattern)
         return run
 
     def refused(self, status, says, *args, **keys):
@@ -61,7 +71,12 @@ class Suite:
                     f"should say {says!r}", run)
         hint = len(run.err.strip().split("\n"))
         self.expect(hint == status, "one sentence, and a hint only after wrong use", run)
-        return run
+
+    def all_refused(self, table, **keys):
+        """Lines of STATUS | what it says | command line."""
+        for line in table.strip().splitlines():
+            status, says, command = (part.strip() for part in line.split("|"))
+            self.refused(int(status), says, *shlex.split(command), **keys)
 
 
 # --------------------------------------------------------------------------------------- files
