@@ -104,8 +104,8 @@ MUTATIONS = [
 ]
 FAKES = [f"tests/libfake-{kind}.so"
          for kind in ("good", "version", "context", "table", "null", "empty")]
-SUITES = [("test_tile",), ("test_choose",), ("test_modules", *FAKES), ("test_simt_4x8",),
-          ("test_simt_8x8",), ("test_gemm", "--thin"), ("test_bound", "--thin"),
+SUITES = [("test_tile",), ("test_tile_words",), ("test_choose",), ("test_modules", *FAKES),
+          ("test_simt_4x8",), ("test_simt_8x8",), ("test_gemm", "--thin"), ("test_bound", "--thin"),
           ("test_api",)]
 
 
