@@ -307,7 +307,7 @@ int cli_plot_roofline(const cli_plot *plot, const cli_point *points, int count);
  * CLI_FAILED after saying why not. */
 int cli_count_traffic(const cli_options *options, cli_shape shape, const char *rung, double *bytes);
 
-/* -------------------------------------------------------------------------------------- npy.c */
+/* --------------------------------------------------------------------------------- npy_read.c */
 /* A matrix in a mapped .npy file. */
 typedef struct cli_npy {
     const char *path;
@@ -320,6 +320,7 @@ typedef struct cli_npy {
 int cli_npy_open(cli_npy *file, const char *path);
 void cli_npy_close(cli_npy *file);
 
+/* -------------------------------------------------------------------------------- npy_write.c */
 /* A new .npy file, in C order and in a temporary file until it is kept. */
 typedef struct cli_npy_out {
     const char *path;
