@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs one case and compares with the oracle: three loops over the elements as they are stored.
- * What is not an element of C must come back bit by bit: canaries, padding, A and B. */
+ * Runs one case: its matrices in guarded memory, the call, and the REPRO line where it goes wrong.
+ */
 #define _GNU_SOURCE
-#include "case.h"
+#include "case_oracle.h"
 
 #include <float.h>
-#include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -14,26 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "guard.h"
 #include "test.h"
-
-typedef struct matrix {
-    int64_t count[3], stride[3]; /* rows, columns, batch items */
-    int64_t low, all;            /* stored elements before (0, 0, 0), and in total */
-    guard memory;
-    unsigned char *stored, *before; /* the elements, and a copy made before the call */
-    void *data;                     /* what the library is given */
-} matrix;
-
-typedef struct run {
-    const gemm_case *c;
-    tg_context *ctx;
-    size_t bytes; /* of one element */
-    int reads_inputs, is_host;
-    matrix x[3]; /* A, B, C */
-    guard workspace;
-    char message[300];
-} run;
 
 /* The run in progress, for handlers, and mappings that are kept from run to run. */
 static char repro[400];
@@ -70,8 +50,7 @@ static void watch(void)
     alarm(300);
 }
 
-static int fail(run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static int fail(run *r, const char *format, ...)
+int case_fail(run *r, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -130,20 +109,6 @@ static void set_strides(matrix *x, char layout, int pad, int is_shared)
     }
 }
 
-static int64_t position(const matrix *x, int64_t i, int64_t j, int64_t item)
-{
-    return x->low + i * x->stride[0] + j * x->stride[1] + item * x->stride[2];
-}
-
-static double get(const run *r, const unsigned char *elements, int64_t at)
-{
-    float f32;
-    double f64;
-    if (r->c->type == TG_F64)
-        return memcpy(&f64, elements + at * 8, 8), f64;
-    return memcpy(&f32, elements + at * 4, 4), f32;
-}
-
 static void put(const run *r, unsigned char *elements, int64_t at, double value)
 {
     float f32 = (float)value;
@@ -178,7 +143,7 @@ static void fill(run *r, int which, int64_t largest)
     for (int64_t item = 0; item < x->count[2]; item++)
         for (int64_t i = 0; i < x->count[0]; i++)
             for (int64_t j = 0; j < x->count[1]; j++) {
-                int64_t at = position(x, i, j, item);
+                int64_t at = case_position(x, i, j, item);
                 put(r, x->stored, at, value_at(r, which, at, largest));
             }
 }
@@ -195,13 +160,13 @@ static int place(run *r, int which, const int64_t count[3])
     x->stored = guard_take(&x->memory, size, (size_t)c->shift * r->bytes, !c->at_start);
     x->before = malloc(size + 1);
     if (!x->stored || !x->before)
-        return fail(r, "no memory for %zu bytes", size);
+        return case_fail(r, "no memory for %zu bytes", size);
     if (which < 2 ? r->reads_inputs : c->beta != 0)
         fill(r, which, largest_integer(c));
     memcpy(x->before, x->stored, size);
     x->data = guard_to_device(&x->memory, r->ctx, r->is_host);
     if (!x->data)
-        return fail(r, "no device memory: %s", tg_last_error(r->ctx));
+        return case_fail(r, "no device memory: %s", tg_last_error(r->ctx));
     x->data = (unsigned char *)x->data + (size_t)x->low * r->bytes;
     if (which < 2 && !r->reads_inputs && !(r->is_host && c->at_start))
         x->data = r->is_host ? guard_forbidden(&x->memory) : NULL;
@@ -250,14 +215,14 @@ static int give_workspace(run *r, const tg_problem *p)
 {
     size_t bytes;
     if (tg_gemm_workspace(r->ctx, p, &bytes))
-        return fail(r, "tg_gemm_workspace: %s", tg_last_error(r->ctx));
+        return case_fail(r, "tg_gemm_workspace: %s", tg_last_error(r->ctx));
     if (!bytes)
         return 1;
     if (!guard_take(&r->workspace, bytes, (64 - bytes % 64) % 64, 1))
-        return fail(r, "no memory for a workspace of %zu bytes", bytes);
+        return case_fail(r, "no memory for a workspace of %zu bytes", bytes);
     void *memory = guard_to_device(&r->workspace, r->ctx, r->is_host);
     if (!memory || tg_set_workspace(r->ctx, memory, bytes))
-        return fail(r, "a workspace of %zu bytes: %s", bytes, tg_last_error(r->ctx));
+        return case_fail(r, "a workspace of %zu bytes: %s", bytes, tg_last_error(r->ctx));
     return 1;
 }
 
@@ -265,110 +230,15 @@ static int call(run *r)
 {
     tg_problem p = problem_of(r);
     if (tg_set_threads(r->ctx, r->c->threads))
-        return fail(r, "tg_set_threads: %s", tg_last_error(r->ctx));
+        return case_fail(r, "tg_set_threads: %s", tg_last_error(r->ctx));
     if (r->c->workspace && !give_workspace(r, &p))
         return 0;
     tg_status status = r->c->kind[0] == 'g' ? tg_gemm(r->ctx, &p) : call_blas(r);
     if (status || tg_last_status(r->ctx) || tg_last_error(r->ctx)[0])
-        fail(r, "status %d: %s", (int)status, tg_last_error(r->ctx));
+        case_fail(r, "status %d: %s", (int)status, tg_last_error(r->ctx));
     tg_sync(r->ctx);
     tg_set_workspace(r->ctx, NULL, 0);
     return !status;
-}
-
-/* ------------------------------------------------------------------------------- the answer */
-
-static int check_integers(run *r, int64_t item, int64_t i, const double *b)
-{
-    const gemm_case *c = r->c;
-    const matrix *x = r->x;
-    double *sum = calloc((size_t)c->n, sizeof *sum);
-    int ok = sum != NULL;
-    for (int64_t p = 0; sum && r->reads_inputs && p < c->k; p++) {
-        double a = get(r, x[0].before, position(&x[0], i, p, item));
-        for (int64_t j = 0; j < c->n; j++)
-            sum[j] += a * b[p * c->n + j];
-    }
-    for (int64_t j = 0; ok && j < c->n; j++) {
-        int64_t at = position(&x[2], i, j, item);
-        double old = c->beta ? c->beta * get(r, x[2].before, at) : 0;
-        double expected = c->alpha * sum[j] + old, actual = get(r, x[2].stored, at);
-        if (actual != expected)
-            ok = fail(r, "C(%" PRId64 ", %" PRId64 ") of item %" PRId64 " is %.17g, expected %.17g",
-                      i, j, item, actual, expected);
-    }
-    free(sum);
-    return ok;
-}
-
-static int check_bound(run *r, int64_t item, int64_t i, const double *b, double *ratio)
-{
-    const gemm_case *c = r->c;
-    const matrix *x = r->x;
-    const long double u = ldexpl(1, c->type == TG_F64 ? -DBL_MANT_DIG : -FLT_MANT_DIG);
-    const long double steps = (long double)(r->reads_inputs ? c->k + 2 : 2);
-    const long double gamma = steps * u / (1 - steps * u) + steps * LDBL_EPSILON;
-    const long double tiny = steps * (long double)(c->type == TG_F64 ? DBL_MIN : FLT_MIN);
-    for (int64_t j = 0; j < c->n; j++) {
-        int64_t at = position(&x[2], i, j, item);
-        long double old = c->beta ? (long double)get(r, x[2].before, at) * c->beta : 0;
-        long double exact = 0, size = 0, actual = get(r, x[2].stored, at);
-        for (int64_t p = 0; r->reads_inputs && p < c->k; p++) {
-            long double term = get(r, x[0].before, position(&x[0], i, p, item));
-            term *= (long double)b[p * c->n + j];
-            exact += term;
-            size += fabsl(term);
-        }
-        exact = c->alpha * exact + old;
-        size = abs(c->alpha) * size + fabsl(old);
-        long double error = fabsl(actual - exact);
-        if (!(error <= gamma * size + tiny))
-            return fail(r, "C(%" PRId64 ", %" PRId64 ") is %.17Lg, exactly %.17Lg: %.3Lg u |A||B|",
-                        i, j, actual, exact, error / (u * size));
-        if (ratio && size > 0 && error > tiny && (double)(error / (u * size)) > *ratio)
-            *ratio = (double)(error / (u * size));
-    }
-    return 1;
-}
-
-static int check_elements(run *r, double *ratio)
-{
-    const gemm_case *c = r->c;
-    double *b = malloc((size_t)(c->k * c->n + 1) * sizeof *b);
-    int ok = b != NULL || fail(r, "no memory for the oracle");
-    for (int64_t item = 0; ok && item < c->batch; item++) {
-        for (int64_t p = 0; r->reads_inputs && p < c->k; p++)
-            for (int64_t j = 0; j < c->n; j++)
-                b[p * c->n + j] = get(r, r->x[1].before, position(&r->x[1], p, j, item));
-        for (int64_t i = 0; ok && i < c->m && c->n; i++)
-            ok = c->fill == FILL_INTEGERS ? check_integers(r, item, i, b)
-                                          : check_bound(r, item, i, b, ratio);
-    }
-    free(b);
-    return ok;
-}
-
-/* With its elements back at what they were, C must be what it was. */
-static int check_untouched(run *r)
-{
-    static const char names[] = "ABC";
-    const matrix *x = &r->x[2];
-    for (int64_t item = 0; item < x->count[2]; item++)
-        for (int64_t i = 0; i < x->count[0]; i++)
-            for (int64_t j = 0; j < x->count[1]; j++) {
-                size_t at = (size_t)position(x, i, j, item) * r->bytes;
-                memcpy(x->stored + at, x->before + at, r->bytes);
-            }
-    for (int i = 0; i < 3; i++) {
-        if (memcmp(r->x[i].stored, r->x[i].before, (size_t)r->x[i].all * r->bytes))
-            return fail(r,
-                        i < 2 ? "%c was changed" : "the space between the elements of %c changed",
-                        names[i]);
-        if (!guard_holds(&r->x[i].memory))
-            return fail(r, "the memory beside %c was changed", names[i]);
-    }
-    return !r->workspace.window || guard_holds(&r->workspace) ||
-           fail(r, "the memory beside the workspace was changed");
 }
 
 static int run_case(run *r, double *ratio)
@@ -382,9 +252,9 @@ static int run_case(run *r, double *ratio)
     ok = ok && call(r);
     for (int i = 0; i < 3; i++)
         if (guard_from_device(&r->x[i].memory, r->ctx))
-            ok = fail(r, "copying back: %s", tg_last_error(r->ctx));
+            ok = case_fail(r, "copying back: %s", tg_last_error(r->ctx));
     guard_from_device(&r->workspace, r->ctx);
-    return ok && check_elements(r, ratio) && check_untouched(r);
+    return ok && case_judge(r, ratio);
 }
 
 case_result case_run(tg_context *ctx, const char *program, const gemm_case *c, double *ratio)
@@ -404,8 +274,9 @@ case_result case_run(tg_context *ctx, const char *program, const gemm_case *c, d
     now.reads_inputs = c->k > 0 && c->alpha != 0;
     now.is_host = strcmp(c->backend, "cpu") == 0;
     now.workspace.window = NULL;
-    int ok = tg_force(ctx, is_free ? NULL : &tile) == TG_OK ? run_case(&now, ratio)
-                                                            : fail(&now, "%s", tg_last_error(ctx));
+    int ok = tg_force(ctx, is_free ? NULL : &tile) == TG_OK
+                 ? run_case(&now, ratio)
+                 : case_fail(&now, "%s", tg_last_error(ctx));
     for (int i = 0; i < 3; i++) {
         free(now.x[i].before);
         now.x[i].before = NULL;
