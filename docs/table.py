@@ -4,28 +4,42 @@
 
     docs/table.py [--check] [--results FOLDER] [FILE.md ...]
 
-Between the lines `<!-- table NAME -->` and `<!-- end -->` of each file (README.md unless others are
-named) stands what the newest docs/results/*NAME.json says, as `tilegemm bench --json` or `tilegemm
-ladder --json` printed it. With --check nothing is written, and a file that is not up to date is an
-error.
+The logs are docs/results/DATE-NAME.json, as `tilegemm bench --json` or `tilegemm ladder --json`
+printed them; of each NAME the newest counts. In each file (README.md and docs/results/README.md
+unless others are named) the lines up to `<!-- end -->` are replaced after
+
+    <!-- table NAME -->      by all that the log says; where NAME is a pattern, say h200-*, by one
+                             table with a heading for each log that fits
+    <!-- summary NAME -->    by one line for each log that fits
+
+A name without a log is an error. A pattern that no log fits leaves what stands there. With --check
+nothing is written, and a file that is not up to date is an error.
 """
 import argparse
+import fnmatch
 import json
 import os
 import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-BLOCK = re.compile(r"(<!-- table ([\w.-]+) -->\n)(.*?)(<!-- end -->)", re.S)
+BLOCK = re.compile(r"(<!-- (table|summary) ([\w.*-]+) -->\n)(.*?)(<!-- end -->)", re.S)
 
 
-def newest_log(folder, name):
-    logs = sorted(log for log in os.listdir(folder)
-                  if re.fullmatch(rf"(.*-)?{re.escape(name)}\.json", log))
-    if not logs:
-        raise SystemExit(f"table.py: {folder} has no log of {name}: *-{name}.json")
-    with open(os.path.join(folder, logs[-1])) as file:
-        return json.load(file), logs[-1]
+def newest_logs(folder, pattern):
+    """[(NAME, file name, log)]"""
+    newest = {}
+    for file in sorted(os.listdir(folder)):
+        name = re.fullmatch(r"(?:\d{4}-\d\d-\d\d-)?(.*)\.json", file)
+        if name and fnmatch.fnmatchcase(name[1], pattern):
+            newest[name[1]] = file
+    logs = []
+    for name, file in sorted(newest.items()):
+        with open(os.path.join(folder, file), encoding="utf-8") as text:
+            logs.append((name, file, json.load(text)))
+    if not logs and "*" not in pattern:
+        raise SystemExit(f"table.py: {folder} has no log of {pattern}: DATE-{pattern}.json")
+    return logs
 
 
 def markdown(head, rows):
@@ -47,33 +61,62 @@ def problem(result):
     return shape + trans + batch + (f", {result['label']}" if result["label"] else "")
 
 
-def conditions(log, name):
+def conditions(log, link):
     clocks = log.get("clocks_after")
     where = f"{log['machine']}, {log['type']}"
     if clocks:
         where += f", {clocks['sm_mhz']} MHz"
     if log["backend"] == "cpu":
         where += f", {log['threads']} thread{'s' if log['threads'] > 1 else ''}"
-    return f"\n{where}, {log['date'][:10]}: [{name}](docs/results/{name})\n"
+    return f"\n{where}, {log['date'][:10]}: [{os.path.basename(link)}]({link})\n"
+
+
+def peers_of(log):
+    return [peer["name"] for peer in log["geometric_means"]["peers"]]
+
+
+def ratio(result, peer):
+    """How many times as fast as the peer."""
+    return next(one["median"] for one in result["runs"][0]["ratios"] if one["peer"] == peer)
 
 
 def bench_table(log):
-    peers = [peer["name"] for peer in log["geometric_means"]["peers"]]
     rate, scale = rate_of([run["gflops"] for result in log["results"] for run in result["runs"]])
-    head = ["m × n × k", rate, "of peak"] + [x for peer in peers for x in (peer, "×")]
+    head = ["m × n × k", rate, "of peak"] + [x for peer in peers_of(log) for x in (peer, "×")]
     rows = []
     for result in log["results"]:
         runs = {run["name"]: run for run in result["runs"]}
         own = result["runs"][0]
         row = [problem(result), f"{own['gflops'] / scale:.1f}",
                f"{100 * own['gflops'] / result['peak_gflops']:.0f} %"]
-        for peer in peers:
-            row += [f"{runs[peer]['gflops'] / scale:.1f}",
-                    f"{runs[peer]['median_ms'] / own['median_ms']:.2f}"]
+        for peer in peers_of(log):
+            row += [f"{runs[peer]['gflops'] / scale:.1f}", f"{ratio(result, peer):.2f}"]
         rows.append(row)
     means = log["geometric_means"]
     rows.append(["geometric mean", "", f"{100 * means['share_of_peak']:.0f} %"] +
                 [x for peer in means["peers"] for x in ("", f"**{peer['median_ratio']:.2f}**")])
+    return markdown(head, rows)
+
+
+def summary_table(logs, link_to):
+    """One line a log: how it stands beside each peer."""
+    peers = list(dict.fromkeys(peer for _, _, log in logs for peer in peers_of(log)))
+    head = ["list", "type", "threads", "cases", "of peak"]
+    head += [x for peer in peers for x in (f"× {peer}", "worst", "best")]
+    rows = []
+    for name, file, log in logs:
+        means = log["geometric_means"]
+        mean = {peer["name"]: peer["median_ratio"] for peer in means["peers"]}
+        row = [f"[{name}]({link_to(file)})", log["type"], str(log["threads"]),
+               str(len(log["results"])), f"{100 * means['share_of_peak']:.0f} %"]
+        for peer in peers:
+            ratios = [ratio(result, peer) for result in log["results"]] if peer in mean else []
+            row += ([f"**{mean[peer]:.2f}**", f"{min(ratios):.2f}", f"{max(ratios):.2f}"]
+                    if ratios else ["", "", ""])
+        rows.append(row)
+    if logs[0][2]["backend"] != "cpu":
+        for row in [head] + rows:
+            del row[2]
     return markdown(head, rows)
 
 
@@ -105,12 +148,25 @@ def ladder_table(log):
                      for rung in rungs])
 
 
-def fill_in(text, folder):
-    def table(block):
-        log, name = newest_log(folder, block[2])
-        lines = ladder_table(log) if "ladder" in log else bench_table(log)
-        return block[1] + lines + conditions(log, name) + block[4]
-    return BLOCK.sub(table, text)
+def fill_in(text, folder, here):
+    def link_to(file):
+        return os.path.relpath(os.path.join(folder, file), here)
+
+    def fill_block(block):
+        start, kind, pattern, _, end = block.groups()
+        logs = newest_logs(folder, pattern)
+        if not logs:
+            return block[0]
+        if kind == "summary":
+            return start + summary_table(logs, link_to) + end
+        tables = []
+        for name, file, log in logs:
+            lines = ladder_table(log) if "ladder" in log else bench_table(log)
+            heading = f"### {name}\n\n" if "*" in pattern else ""
+            tables.append(heading + lines + conditions(log, link_to(file)))
+        return start + "\n".join(tables) + end
+
+    return BLOCK.sub(fill_block, text)
 
 
 def main():
@@ -118,13 +174,14 @@ def main():
     parser.add_argument("--check", action="store_true", help="only say whether it is up to date")
     parser.add_argument("--results", default=os.path.join(HERE, "results"), metavar="FOLDER")
     parser.add_argument("files", nargs="*", metavar="FILE.md",
-                        default=[os.path.join(HERE, "..", "README.md")])
+                        default=[os.path.join(HERE, "..", "README.md"),
+                                 os.path.join(HERE, "results", "README.md")])
     options = parser.parse_args()
     stale = 0
     for path in options.files:
         with open(path, encoding="utf-8") as file:
             before = file.read()
-        after = fill_in(before, options.results)
+        after = fill_in(before, options.results, os.path.dirname(os.path.abspath(path)))
         if options.check and after != before:
             print(f"table.py: {path} is not what the logs say: run docs/table.py", file=sys.stderr)
             stale = 1

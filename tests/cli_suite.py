@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What test_cli.py stands on: running the program and judging it, .npy files good and odd."""
+import json
 import os
 import pty
 import random
@@ -11,6 +12,8 @@ import struct
 import subprocess
 import sys
 import tempfile
+import xml.dom.minidom
+from pathlib import Path
 
 try:
     import numpy
@@ -180,6 +183,24 @@ def on_terminal(args, env):
     os.close(ours)
     run.wait()
     return seen
+
+
+def is_plot(path, *words):
+    text = xml.dom.minidom.parse(path).toxml()
+    return all(word in text for word in words)
+
+
+def race_peer(t, shapes, peer, *args, env=None):
+    """Both run in every case and are right. The report, and the run for messages."""
+    Path("shapes").write_text(shapes)
+    run = t.good("bench", "--shapes", "shapes", "--rounds", 2, "--json", *args, env=env)
+    report = json.loads(run.out)
+    names = ["tilegemm"] + ([peer] if peer else [])
+    for result in report["results"]:
+        t.expect([one["name"] for one in result["runs"]] == names, "both run", run)
+        t.expect(all(one["correct"] for one in result["runs"]), "both are right", run)
+    t.expect(len(report["results"]) == shapes.count("\n"), "every case", run)
+    return report, run
 
 
 class LeftOut(Exception):

@@ -4,7 +4,7 @@
 
 Every command, on files that this test writes itself. A failure prints the program's command line
 and the line that repeats the test, whose files are then kept. Closes with "N passed, N failed".
-cli_suite.py has what is not about a command, cli_multiply.py the tests of `multiply`.
+cli_suite.py has what is not about a command; cli_multiply.py and cli_gpu.py have more tests.
 """
 import glob
 import json
@@ -14,15 +14,14 @@ import shlex
 import shutil
 import subprocess
 import sys
-import xml.dom.minidom
 from pathlib import Path
 
+import cli_gpu
 import cli_multiply
-from cli_suite import (HERE, PROGRAM, UTF8, LeftOut, Run, build_fake_gpu, build_wrong, integers,
-                       main, numpy, on_terminal, save, save_zeros, start)
+from cli_suite import (HERE, PROGRAM, UTF8, LeftOut, Run, build_wrong, integers, is_plot, main,
+                       numpy, on_terminal, race_peer, save, save_zeros, start)
 
 COMMANDS = ["info", "tiles", "explain", "ladder", "multiply", "bench", "check"]
-GPU = ["--backend", "cuda"]
 
 
 def test_help(t):
@@ -131,6 +130,15 @@ def test_ladder(t):
     t.expect(told["v1_shared"]["staged_bytes"] == 2 * 32 * 32 * 4, "what is staged", run)
 
 
+def with_peer(log, *ratios):
+    """The log, as if a library had taken so many times as long."""
+    for result, ratio in zip(log["results"], ratios):
+        result["runs"][0]["ratios"] = [{"peer": "other", "median": ratio}]
+        result["runs"] += [{"name": "other", "gflops": result["runs"][0]["gflops"] / ratio}]
+    log["geometric_means"]["peers"] = [{"name": "other", "median_ratio": 1.5}]
+    return log
+
+
 def test_tables(t):
     script = os.path.join(HERE, "..", "docs", "table.py")
 
@@ -138,19 +146,27 @@ def test_tables(t):
         return subprocess.run([sys.executable, script, "--results", ".", *args, "page.md"],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
-    Path("page.md").write_text("# A\n<!-- table race -->\n<!-- end -->\n"
-                               "<!-- table steps -->\nold\n<!-- end -->\n")
+    Path("page.md").write_text("# A\n" + "".join(
+        f"<!-- {what} -->\nold {what}\n<!-- end -->\n"
+        for what in ["table race", "table steps", "table race-*", "summary race*", "table none-*"]))
     t.expect("no log of race" in run().stdout, "a log that is missing is an error")
     for name, args in [("2001-01-01-race", ["bench", "8", "9x8x7", "--batch", "3"]),
-                       ("2000-01-01-race", ["bench", "5"]), ("steps", ["ladder", "16"])]:
-        Path(name + ".json").write_text(t.good(*args, "--rounds", 1, "--json").out)
+                       ("2000-01-01-race", ["bench", "5"]), ("steps", ["ladder", "16"]),
+                       ("2000-02-02-race-all", ["bench", "6", "7"])]:
+        log = json.loads(t.good(*args, "--rounds", 1, "--json").out)
+        log = with_peer(log, 3, 0.75) if name.endswith("all") else log
+        Path(name + ".json").write_text(json.dumps(log))
     t.expect(run("--check").returncode == 1, "--check sees that it is stale")
     t.expect(run().returncode == 0 and run("--check").returncode == 0, "then it is up to date")
     page = Path("page.md").read_text()
-    for says in [r"^\| 8 · 3 \| [\d.]+ \| \d+ % \|$", r"^\| 9 × 8 × 7 · 3 \|", "2001-01-01-race",
-                 r"^\| `v0_global` \| .* 1.0 ", r"^\| geometric mean "]:
+    for says in [r"^\| 8 · 3 \| [\d.]+ \| \d+ % \|$", r"^\| 9 × 8 × 7 · 3 \|",
+                 r": \[2001-01-01-race.json\]\(2001-01-01-race.json\)$",
+                 r"^\| `v0_global` \| .* 1.0 ", r"^\| geometric mean ", "^### race-all$",
+                 r"^\| 7 \| .* \| 0.75 \|$", r"^\| \[race\]\(2001-.* \| 2 \| \d+ % \|  \|  \|  \|$",
+                 r"^\| \[race-all\]\(2000-.* \| \*\*1.50\*\* \| 0.75 \| 3.00 \|$"]:
         t.expect(re.search(says, page, re.M), f"the page says {says!r}")
-    t.expect("old" not in page and page.startswith("# A\n<!-- table race -->\n"), "what was there")
+    t.expect(re.findall("old .*", page) == ["old table none-*"] and
+             page.startswith("# A\n<!-- table race -->\n"), "what no log is there for stays")
 
 
 def test_check(t):
@@ -213,29 +229,11 @@ def test_bench_lists(t):
                      for line in lines), f"{path} is a list of problems")
 
 
-def is_plot(path, *words):
-    text = xml.dom.minidom.parse(path).toxml()
-    return all(word in text for word in words)
-
-
 def test_plots(t):
     run = t.good("bench", "16..64", "9x8x7", "--rounds", 1, "--roofline", "roof.svg")
     t.expect(is_plot("roof.svg", "peak ", "memory ", "64x64x64", "9x8x7"), "roofline", run)
     run = t.good("ladder", "32", "--rounds", 1, "--plot", "bars.svg")
     t.expect(is_plot("bars.svg", "peak ", "v0_global", "k10_warp", "the chooser"), "bars", run)
-
-
-def race_peer(t, shapes, peer, *args, env=None):
-    """Both run in every case and are right. The report, and the run for messages."""
-    Path("shapes").write_text(shapes)
-    run = t.good("bench", "--shapes", "shapes", "--rounds", 2, "--json", *args, env=env)
-    report = json.loads(run.out)
-    names = ["tilegemm"] + ([peer] if peer else [])
-    for result in report["results"]:
-        t.expect([one["name"] for one in result["runs"]] == names, "both run", run)
-        t.expect(all(one["correct"] for one in result["runs"]), "both are right", run)
-    t.expect(len(report["results"]) == shapes.count("\n"), "every case", run)
-    return report, run
 
 
 def test_bench_peer(t):
@@ -250,89 +248,6 @@ def test_bench_peer(t):
             report, run = race_peer(t, "64 NT\n10x70x33 NT\n", "other", "--type", kind, "--peer",
                                     f"other={library}")
             t.expect(report["geometric_means"]["peers"][0]["median_ratio"] > 0, "ratio", run)
-
-
-def test_fake_gpu(t):
-    env = build_fake_gpu()
-    t.good("info", *GPU, env=env, says=[
-        "a unit holds +2048 threads, 65536 regis",
-        "1980 MHz, memory 3201 MHz, 698 W, held back by power cap, heat"])
-    t.good("explain", "1000x1000x512", "--tile", "64x64x16/32x32/4x4/4/2", *GPU, env=env, says=[
-        r"blocks +256 \(16 x 16\)", r"waves +21.33: 256 blocks on 6 units, 2 at once",
-        r"\[########\] \.\.\. \[##\.{6}\]", "tail +4 of 12 places, .* 67 % idle",
-        r"threads +128 +2048 +16 +256", r"registers +44\+ a thread +65536 +10 +96 a thread",
-        r"fast memory +16 KiB +228 KiB +13 +32 KiB",
-        "10 blocks at once by formula, 2 by the driver: 16 of 64"])
-    t.good("check", "--tile", "v5_reg_vec4", *GPU, env=env, says=["all exactly right"])
-    save("a.npy", integers(30, 30, 1))
-    t.good("multiply", "a.npy", "a.npy", "-o", "c.npy", "--verify", *GPU, env=env, says=["exactly"])
-    for args in ["--type f32 --peer cublas=./cublas.so", "--type f64 --peer cublas=./narrow.so"]:
-        race_fake_cublas(t, [*GPU, *args.split()], env)
-    t.refused(1, "has no cublasCreate_v2", "bench", "8", *GPU, "--peer", "x=libm.so.6", env=env)
-    t.refused(1, "nowhere.so", "ladder", "8", *GPU, "--peer", "x=./nowhere.so", env=env)
-
-
-def race_fake_cublas(t, args, env):
-    shapes = "24x31x17 NN\n24x31x17 NT\n24x31x17 TN\n24x31x17 TT *3\n1x9x5\n9x1x1 *2\n"
-    report, run = race_peer(t, shapes, "cublas", *args, env=env)
-    ratio = report["results"][0]["runs"][0]["ratios"][0]
-    t.expect(ratio["peer"] == "cublas" and ratio["median"] > 0, "the ratios", run)
-    t.expect(report["clocks_before"]["sm_mhz"] == 1980 and
-             report["clocks_after"]["held_back_by"] == "power cap, heat", "the clocks", run)
-    t.good("bench", "20", "--rounds", 1, *args, env=env,
-           says=["clocks before: 1980 MHz", "clocks after"])
-
-
-def test_real_gpu(t):
-    env = {**UTF8, "CUDA_VISIBLE_DEVICES": "0"}
-    if Run("explain", "64", *GPU, env=env).status != 0:
-        raise LeftOut("there is none")
-    cublas = os.environ.get("TILEGEMM_TEST_CUBLAS")
-    peer = ["--peer", f"cublas={cublas}"] if cublas else []
-    t.good("check", *GPU, env=env, says=["all exactly right"])
-    t.good("info", *GPU, env=env, says=["a unit holds"])
-    t.good("tiles", *GPU, env=env, says=["v0_global .*✓"])
-    t.good("ladder", "300x200x100", *GPU, *peer, "--plot", "bars.svg", env=env,
-           says=["k10_warp .*✓"])
-    t.good("explain", "1000x900x800", *GPU, env=env, says=["by the driver"])
-    save("a.npy", integers(30, 30, 1))
-    t.good("multiply", "a.npy", "a.npy", "-o", "c.npy", "--verify", *GPU, env=env, says=["exactly"])
-    shapes = "100 NN\n128x120x136 NT\n99x77x55 TN\n64x96x32 TT *30\n1x999x555\n7x1x1 *2\n"
-    for kind in ["f32", "f64"]:
-        args = [*GPU, *peer, "--type", kind]
-        race_peer(t, shapes, "cublas" if cublas else None, *args, env=env)
-        t.good("bench", "512", "--tile", "all", "--rounds", 2, "--roofline", "roof.svg", *args,
-               env=env, says=["the chooser reaches"])
-    if shutil.which("ncu"):
-        run = t.good("ladder", "512", *GPU, "--counted", "--json", env=env)
-        t.expect(all(r["counted_bytes"] > 0 for r in json.loads(run.out)["ladder"]), "counts", run)
-
-
-def write_ncu(*lines):
-    os.makedirs("bin", exist_ok=True)
-    Path("bin/ncu").write_text("\n".join(["#!/bin/sh", *lines, ""]))
-    os.chmod("bin/ncu", 0o755)
-
-
-def test_counted(t):
-    env = build_fake_gpu()
-    ladder = ["ladder", "24", *GPU, "--rounds", 1, "--peer", "cublas=./cublas.so", "--counted"]
-    run = Run(*ladder, env={**env, "PATH": "/nowhere"})
-    t.expect(run.status == 1 and "not on PATH" in run.err, "a sentence where ncu is missing", run)
-    t.expect(re.search(r"^v0_global .*✓", run.out, re.M), "the times are told all the same", run)
-    env["PATH"] = os.path.abspath("bin") + ":" + os.environ["PATH"]
-    write_ncu("echo '==ERROR== ERR_NVGPUCTRPERM: no permission'", "exit 1")
-    run = Run(*ladder, env=env)
-    t.expect(run.status == 1 and "ERR_NVGPUCTRPERM" in run.err, "and where it refuses", run)
-    write_ncu("shift 7", """echo '"0","1","gemm","x","dram__bytes_read.sum","byte","1,048,576"'""",
-              '"$@" || exit 1',
-              """echo '"0","1","gemm","x","dram__bytes_write.sum","Kbyte","2,048.5"'""")
-    run = t.good(*ladder, "--json", env=env)
-    rungs = json.loads(run.out)["ladder"]
-    t.expect([r["counted_bytes"] for r in rungs] == [1048576 + 2048500] * len(rungs), "sums", run)
-    t.expect(all(r["of_peer"] > 0 and r["occupied"] == 0.25 for r in rungs), "other columns", run)
-    run = t.good(*ladder, "--plot", "bars.svg", env=env, says=["of cublas .* occupied .* counted"])
-    t.expect(is_plot("bars.svg", "of cublas"), "bars", run)
 
 
 def test_wrong_library(t):
@@ -390,5 +305,5 @@ def test_completion(t):
 
 
 if __name__ == "__main__":
-    everything = {**globals(), **vars(cli_multiply)}
+    everything = {**globals(), **vars(cli_multiply), **vars(cli_gpu)}
     sys.exit(main({name: it for name, it in everything.items() if name.startswith("test_")}))
