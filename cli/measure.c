@@ -127,7 +127,4 @@ double cli_least_traffic(cli_shape shape, tg_type type)
     return (m * k + k * n + m * n) * (double)shape.batch * (double)tg_type_size(type);
 }
 
-const char *cli_tail_name(tg_tail tail)
-{
-    return tail == TG_TAIL_SPLIT ? "split" : "whole";
-}
+const char *cli_tail_name(tg_tail tail) { return tail == TG_TAIL_SPLIT ? "split" : "whole"; }
