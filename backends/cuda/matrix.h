@@ -57,7 +57,13 @@ template <tg_tile T> struct launcher {
     }
 
     static int64_t parts(const tg_call &c) { return (tiles(c) - whole(c)) * splits(c); }
-    static int64_t blocks(const tg_call &c) { return whole(c) + parts(c); }
+    static int64_t turns(const tg_call &c) { return whole(c) + parts(c); }
+
+    /* On Hopper, registers leave a unit no room for more. Elsewhere the device deals out turns. */
+    static int64_t blocks(const tg_call &c)
+    {
+        return T.inst.m == 16 ? tg_min(turns(c), at_once(c)) : turns(c);
+    }
 
     static size_t workspace(const tg_call *c)
     {
@@ -96,6 +102,7 @@ template <tg_tile T> struct launcher {
                 int(tg_ceil_div(c.n, T.block.n)),
                 int(whole(c)),
                 splits(c),
+                int(turns(c)),
                 tg_ceil_div(tg_ceil_div(c.k, T.block.k), splits(c)) * T.block.k};
     }
 

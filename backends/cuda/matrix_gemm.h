@@ -27,15 +27,16 @@ TG_FN int inst_rows(int arch) { return arch < 800 ? 0 : arch / 100 == 9 ? 16 : 8
 constexpr int lanes = 32;
 constexpr int rows_to_add = 4; /* of a tile in parts, by one block */
 
-/* The first `whole` tiles of C are made by a block each. Each tile that follows is made by `splits`
- * blocks that take a range of k each and put their sums side by side in `parts`. */
+/* There are `turns`: each of the first `whole` makes a tile of C. Each tile that follows is made in
+ * `splits` turns that take a range of k each and put their sums side by side in `parts`. A block
+ * takes one turn after another: the first stages of the next are filled while it stores C. */
 struct problem {
     int64_t m, n, k;
     operand a, b;
     double *c, *parts;
     int64_t c_row, c_item;
     double alpha, beta;
-    int c_wide, tiles_m, tiles_n, whole, splits;
+    int c_wide, tiles_m, tiles_n, whole, splits, turns;
     int64_t split_k;
 };
 
@@ -111,23 +112,20 @@ template <class Panel, int Depth> struct reader {
 
 /* ------------------------------------------------------------------------- who and where */
 
-/* Block number -> tile of C, part of k, batch item. Tiles go down columns of 8, so that blocks that
- * run at the same time share rows of A and columns of B in the cache. */
+/* Turn -> tile of C, part of k, batch item. Tiles go down columns of 8, so that blocks that run at
+ * the same time share rows of A and columns of B in the cache. */
 struct position {
     int64_t item, m, n, k, k_left;
     int part; /* of all parts, or negative: a whole tile */
 
     position() = default;
 
-    __device__ position(const problem &p, tg_mnk block)
+    __device__ position(const problem &p, tg_mnk block, int turn)
     {
-        const int number = blockIdx.x, tiles = p.tiles_m * p.tiles_n;
-        part = number - p.whole;
-        if (part < 0)
-            find_tile(p, block, number % tiles, number / tiles);
-        else
-            find_tile(p, block, (p.whole + part / p.splits) % tiles,
-                      (p.whole + part / p.splits) / tiles);
+        const int tiles = p.tiles_m * p.tiles_n;
+        part = turn - p.whole;
+        const int tile = part < 0 ? turn : p.whole + part / p.splits;
+        find_tile(p, block, tile % tiles, tile / tiles);
         k = part < 0 ? 0 : part % p.splits * p.split_k;
         k_left = part < 0 ? p.k : tg_clamp(p.k - k, 0, p.split_k);
     }
@@ -155,9 +153,11 @@ template <tg_tile T, bool AlongA, bool AlongB, int Elems> struct shape {
     static constexpr int rows = T.warp.m / T.inst.m, cols = T.warp.n / T.inst.n;
     static constexpr int parts = T.inst.m / 8; /* rows of C that a lane has of an instruction */
     static constexpr int depth = T.inst.k < 8 ? 8 : T.inst.k, steps = T.block.k / depth;
-    static constexpr int turns = steps * rows; /* a turn is a fragment of A times all of B */
+    static constexpr int goes = steps * rows; /* a go is a fragment of A times all of B */
     using a_panel = panel<T.block.m, T.block.k, AlongA>;
     using b_panel = panel<T.block.n, T.block.k, AlongB>;
+    using a_reader = reader<a_panel, depth>;
+    using b_reader = reader<b_panel, depth>;
     using a_carrier = carrier<a_panel, Elems>;
     using b_carrier = carrier<b_panel, Elems>;
     static constexpr int stage_bytes = a_panel::bytes + b_panel::bytes;
@@ -226,83 +226,93 @@ template <int Count, bool More> __device__ inline void set_registers()
 
 template <class S> __device__ void produce(const problem &p, const typename S::stages &ring)
 {
-    const position at(p, S::tile.block);
     const int producer = threadIdx.x - S::consumers;
-    typename S::a_carrier a(p.a, at.item, at.m, p.m, at.k, producer);
-    typename S::b_carrier b(p.b, at.item, at.n, p.n, at.k, producer);
     cursor<S::tile.stages> now;
-    for (int64_t k_left = at.k_left; k_left > 0; k_left -= S::tile.block.k, now.step()) {
-        barrier_wait(ring.empty(now.slot), now.parity ^ 1);
-        a.bring(ring.stage(now.slot), k_left);
-        b.bring(ring.stage(now.slot) + S::a_panel::bytes, k_left);
-        barrier_arrive_when_copied(ring.full(now.slot));
+    for (int turn = blockIdx.x; turn < p.turns; turn += gridDim.x) {
+        const position at(p, S::tile.block, turn);
+        typename S::a_carrier a(p.a, at.item, at.m, p.m, at.k, producer);
+        typename S::b_carrier b(p.b, at.item, at.n, p.n, at.k, producer);
+        for (int64_t k_left = at.k_left; k_left > 0; k_left -= S::tile.block.k, now.step()) {
+            barrier_wait(ring.empty(now.slot), now.parity ^ 1);
+            a.bring(ring.stage(now.slot), k_left);
+            b.bring(ring.stage(now.slot) + S::a_panel::bytes, k_left);
+            barrier_arrive_when_copied(ring.full(now.slot));
+        }
     }
     copy_wait(); /* no thread leaves with copies on their way */
 }
 
-/* Fragments are read one turn, and those of B one step, before they are multiplied. The next stage
- * is asked for early in a stage and awaited in its last step, when the answer has long been there;
- * after the last stage, what is read is not used. */
-template <class S> __device__ void consume(const problem &p, const typename S::stages &ring)
+/* The sum of a warp's tile. Fragments are read one go, and those of B one step, before they are
+ * multiplied. The next stage is asked for early in a stage and awaited in its last step, when the
+ * answer has long been there; in the last stage, what is read last is not used. */
+template <class S, int Rows, int Cols, int Parts>
+__device__ void sum_up(double (&sum)[Rows][Cols][Parts][2], int stages,
+                       const typename S::stages &ring, cursor<S::tile.stages> &used,
+                       const typename S::a_reader &read_a, const typename S::b_reader &read_b)
 {
-    constexpr tg_tile T = S::tile;
-    const position at(p, T.block);
-    const int warp = threadIdx.x / lanes, lane = threadIdx.x % lanes;
-    const int warp_m = warp / S::warps.n * T.warp.m, warp_n = warp % S::warps.n * T.warp.n;
-    const reader<typename S::a_panel, S::depth> read_a(warp_m, lane);
-    const reader<typename S::b_panel, S::depth> read_b(warp_n, lane);
-    double sum[S::rows][S::cols][S::parts][2] = {};
     fragment<S::depth, S::parts> a[2];
     fragment<S::depth, 1> b[2][S::cols];
-    cursor<T.stages> used;
-    unsigned now = ring.stage(0);
-    int stages = int(tg_ceil_div(at.k_left, T.block.k));
     if (stages > 0) {
-        barrier_wait(ring.full(0), 0);
-        read_a.load(a[0], now, 0, 0);
+        barrier_wait(ring.full(used.slot), used.parity);
+        read_a.load(a[0], ring.stage(used.slot), 0, 0);
 #pragma unroll
         for (int j = 0; j < S::cols; j++)
-            read_b.load(b[0][j], now + S::a_panel::bytes, j, 0);
+            read_b.load(b[0][j], ring.stage(used.slot) + S::a_panel::bytes, j, 0);
     }
     for (; stages > 0; stages--) {
-        cursor<T.stages> coming = used;
+        cursor<S::tile.stages> coming = used;
         coming.step();
-        const unsigned next = ring.stage(coming.slot);
+        const unsigned now = ring.stage(used.slot);
+        const unsigned next = stages == 1 ? now : ring.stage(coming.slot);
         const bool ready = stages == 1 || barrier_test(ring.full(coming.slot), coming.parity);
 #pragma unroll
-        for (int turn = 0; turn < S::turns; turn++) {
-            const int step = turn / S::rows, i = turn % S::rows;
+        for (int go = 0; go < S::goes; go++) {
+            const int step = go / S::rows, i = go % S::rows;
             const bool last_step = step + 1 == S::steps, last_row = i + 1 == S::rows;
             if (last_step && i == 0 && !ready)
                 barrier_wait(ring.full(coming.slot), coming.parity);
             const unsigned after = last_step ? next : now; /* where the next step's k is */
-            read_a.load(a[(turn + 1) % 2], last_row ? after : now,
-                        last_row ? 0 : (i + 1) * S::parts, (step + last_row) % S::steps);
+            read_a.load(a[(go + 1) % 2], last_row ? after : now, last_row ? 0 : (i + 1) * S::parts,
+                        (step + last_row) % S::steps);
 #pragma unroll
             for (int j = i * S::cols / S::rows; j < (i + 1) * S::cols / S::rows; j++)
                 read_b.load(b[(step + 1) % 2][j], after + S::a_panel::bytes, j,
                             (step + 1) % S::steps);
 #pragma unroll
             for (int j = 0; j < S::cols; j++)
-                multiply<T.inst>(sum[i][j], a[turn % 2], b[step % 2][j]);
+                multiply<S::tile.inst>(sum[i][j], a[go % 2], b[step % 2][j]);
         }
         if constexpr (S::steps % 2)
             for (int j = 0; j < S::cols; j++)
                 b[0][j] = b[1][j];
-        if constexpr (S::turns % 2)
+        if constexpr (S::goes % 2)
             a[0] = a[1];
-        __syncwarp();
-        if (lane == 0)
-            barrier_arrive(ring.empty(used.slot));
+        barrier_arrive(ring.empty(used.slot));
         used = coming;
-        now = next;
     }
+}
+
+template <class S> __device__ void consume(const problem &p, const typename S::stages &ring)
+{
+    constexpr tg_tile T = S::tile;
+    const int warp = threadIdx.x / lanes, lane = threadIdx.x % lanes;
+    const int warp_m = warp / S::warps.n * T.warp.m, warp_n = warp % S::warps.n * T.warp.n;
     const int row = warp_m + lane / 4, col = warp_n + lane % 4 * 2;
-    if (at.part < 0)
-        store(sum, p, p.c + at.item * p.c_item, at.m + row, at.n + col);
-    else
-        store_part(sum, p.parts + (int64_t(at.part) * T.block.m + row) * T.block.n + col,
-                   T.block.n);
+    const typename S::a_reader read_a(warp_m, lane);
+    const typename S::b_reader read_b(warp_n, lane);
+    cursor<T.stages> used;
+    for (int turn = blockIdx.x; turn < p.turns; turn += gridDim.x) {
+        double sum[S::rows][S::cols][S::parts][2] = {};
+        const int64_t k = position(p, T.block, turn).k_left;
+        sum_up<S>(sum, int(tg_ceil_div(k, T.block.k)), ring, used, read_a, read_b);
+        asm volatile("" : "+r"(turn)); /* no registers to keep its place */
+        const position at(p, T.block, turn);
+        if (at.part < 0)
+            store(sum, p, p.c + at.item * p.c_item, at.m + row, at.n + col);
+        else
+            store_part(sum, p.parts + (int64_t(at.part) * T.block.m + row) * T.block.n + col,
+                       T.block.n);
+    }
 }
 
 template <class S> __device__ void run(const problem &p)
@@ -310,10 +320,8 @@ template <class S> __device__ void run(const problem &p)
     extern __shared__ __align__(128) char staged[];
     typename S::stages ring{unsigned(__cvta_generic_to_shared(staged))};
     asm volatile("" : "+r"(ring.base)); /* or it is computed again and again */
-    if (threadIdx.x < S::tile.stages) {
-        barrier_init(ring.full(threadIdx.x), producers);
-        barrier_init(ring.empty(threadIdx.x), S::consumers / lanes);
-    }
+    if (threadIdx.x == 0)
+        ring.init(S::consumers);
     __syncthreads();
     if (threadIdx.x >= S::consumers) {
         set_registers<S::producer_registers, false>();

@@ -107,16 +107,6 @@ template <class Panel, int Elems> struct carrier {
 
 /* --------------------------------------------------------------------------- full and empty */
 
-/* A stage is full when all producers' copies to it have arrived, and empty when all consuming warps
- * have read it: warps wait for data, hardly ever for one another. */
-template <int Stages, int StageBytes> struct ring {
-    unsigned base;
-
-    __device__ unsigned stage(int slot) const { return base + slot * StageBytes; }
-    __device__ unsigned full(int slot) const { return base + Stages * StageBytes + 8 * slot; }
-    __device__ unsigned empty(int slot) const { return full(slot + Stages); }
-};
-
 __device__ inline void barrier_init(unsigned barrier, int arrivals)
 {
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -149,6 +139,27 @@ __device__ inline void barrier_wait(unsigned barrier, int parity)
     while (!barrier_test(barrier, parity))
         ;
 }
+
+/* A stage is full when all producers' copies to it have arrived, and empty when all consumers have
+ * read it: warps wait for data, hardly ever for one another. Each lane answers for itself, though
+ * one could for its warp: checkers of races then see what orders the lanes. */
+template <int Stages, int StageBytes> struct ring {
+    unsigned base;
+
+    __device__ unsigned stage(int slot) const { return base + slot * StageBytes; }
+    __device__ unsigned full(int slot) const { return base + Stages * StageBytes + 8 * slot; }
+    __device__ unsigned empty(int slot) const { return full(slot + Stages); }
+
+    /* Unrolled: checkers take the number of these instructions for that of barriers. */
+    __device__ void init(int consumers) const
+    {
+#pragma unroll
+        for (int slot = 0; slot < Stages; slot++) {
+            barrier_init(full(slot), producers);
+            barrier_init(empty(slot), consumers);
+        }
+    }
+};
 
 template <int Stages> struct cursor {
     int slot = 0, parity = 0;
