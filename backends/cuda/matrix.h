@@ -59,10 +59,11 @@ template <tg_tile T> struct launcher {
     static int64_t parts(const tg_call &c) { return (tiles(c) - whole(c)) * splits(c); }
     static int64_t turns(const tg_call &c) { return whole(c) + parts(c); }
 
-    /* On Hopper, registers leave a unit no room for more. Elsewhere the device deals out turns. */
+    /* Where a unit runs several blocks, the device deals out few turns: it sees who has room. */
     static int64_t blocks(const tg_call &c)
     {
-        return T.inst.m == 16 ? tg_min(turns(c), at_once(c)) : turns(c);
+        const bool stay = unit_strides::blocks == 1 || turns(c) >= 3 * at_once(c);
+        return unit_strides::may_stay && stay ? tg_min(turns(c), at_once(c)) : turns(c);
     }
 
     static size_t workspace(const tg_call *c)

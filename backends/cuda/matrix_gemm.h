@@ -29,7 +29,7 @@ constexpr int rows_to_add = 4; /* of a tile in parts, by one block */
 
 /* There are `turns`: each of the first `whole` makes a tile of C. Each tile that follows is made in
  * `splits` turns that take a range of k each and put their sums side by side in `parts`. A block
- * takes one turn after another: the first stages of the next are filled while it stores C. */
+ * may take one turn after another: the first stages of the next are filled while it stores C. */
 struct problem {
     int64_t m, n, k;
     operand a, b;
@@ -91,6 +91,7 @@ template <class Panel, int Depth> struct reader {
         const int at = Panel::along ? lane % 4 : lane / 4;
         origin = line * Panel::line_bytes + (at * elem_bytes ^ Panel::swizzle(line)) +
                  first * (Panel::along ? Panel::line_bytes : elem_bytes);
+        asm volatile("" : "+r"(origin)); /* or it is computed again and again */
     }
 
     template <int Parts>
@@ -114,29 +115,32 @@ template <class Panel, int Depth> struct reader {
 
 /* Turn -> tile of C, part of k, batch item. Tiles go down columns of 8, so that blocks that run at
  * the same time share rows of A and columns of B in the cache. */
-struct position {
-    int64_t item, m, n, k, k_left;
-    int part; /* of all parts, or negative: a whole tile */
+template <tg_tile T> struct position {
+    int item, tile_m, tile_n, part; /* part: of all parts, or negative: a whole tile */
+    int64_t k, k_left;
+
+    __device__ int64_t m() const { return int64_t(T.block.m) * tile_m; }
+    __device__ int64_t n() const { return int64_t(T.block.n) * tile_n; }
 
     position() = default;
 
-    __device__ position(const problem &p, tg_mnk block, int turn)
+    __device__ position(const problem &p, int turn)
     {
         const int tiles = p.tiles_m * p.tiles_n;
         part = turn - p.whole;
         const int tile = part < 0 ? turn : p.whole + part / p.splits;
-        find_tile(p, block, tile % tiles, tile / tiles);
+        find_tile(p, tile % tiles, tile / tiles);
         k = part < 0 ? 0 : part % p.splits * p.split_k;
         k_left = part < 0 ? p.k : tg_clamp(p.k - k, 0, p.split_k);
     }
 
-    __device__ void find_tile(const problem &p, tg_mnk block, int tile, int of_item)
+    __device__ void find_tile(const problem &p, int tile, int of_item)
     {
         const int group = tile / (8 * p.tiles_n), rows = min(8, p.tiles_m - 8 * group);
         const int in_group = tile % (8 * p.tiles_n);
         item = of_item;
-        m = int64_t(8 * group + in_group % rows) * block.m;
-        n = int64_t(in_group / rows) * block.n;
+        tile_m = 8 * group + in_group % rows;
+        tile_n = in_group / rows;
     }
 };
 
@@ -147,10 +151,14 @@ template <tg_tile T, bool AlongA, bool AlongB, int Elems> struct shape {
     /* That a unit runs at once. Without setmaxnreg, all threads have as many registers. */
     static constexpr int blocks = T.inst.m == 16 && consumers < 256 ? 256 / consumers : 1;
     static constexpr int registers = 65536 / (threads * blocks) / 8 * 8;
-    static constexpr int producer_registers = 32;
+    /* For more than one turn: if all registers are taken, so that it is known how many blocks run
+     * at once, and if there are stages enough to run ahead. */
+    static constexpr bool may_stay = T.inst.m == 16 && T.stages > 3;
+    static constexpr int rows = T.warp.m / T.inst.m, cols = T.warp.n / T.inst.n;
+    static constexpr bool is_full = rows * cols > 16; /* of sums */
+    static constexpr int producer_registers = is_full ? 32 : 40;
     static constexpr int consumer_registers =
         (registers * threads - producer_registers * producers) / consumers / 8 * 8;
-    static constexpr int rows = T.warp.m / T.inst.m, cols = T.warp.n / T.inst.n;
     static constexpr int parts = T.inst.m / 8; /* rows of C that a lane has of an instruction */
     static constexpr int depth = T.inst.k < 8 ? 8 : T.inst.k, steps = T.block.k / depth;
     static constexpr int goes = steps * rows; /* a go is a fragment of A times all of B */
@@ -228,10 +236,10 @@ template <class S> __device__ void produce(const problem &p, const typename S::s
 {
     const int producer = threadIdx.x - S::consumers;
     cursor<S::tile.stages> now;
-    for (int turn = blockIdx.x; turn < p.turns; turn += gridDim.x) {
-        const position at(p, S::tile.block, turn);
-        typename S::a_carrier a(p.a, at.item, at.m, p.m, at.k, producer);
-        typename S::b_carrier b(p.b, at.item, at.n, p.n, at.k, producer);
+    for (int turn = blockIdx.x; turn < p.turns; turn += S::may_stay ? gridDim.x : p.turns) {
+        const position<S::tile> at(p, turn);
+        typename S::a_carrier a(p.a, at.item, at.m(), p.m, at.k, producer);
+        typename S::b_carrier b(p.b, at.item, at.n(), p.n, at.k, producer);
         for (int64_t k_left = at.k_left; k_left > 0; k_left -= S::tile.block.k, now.step()) {
             barrier_wait(ring.empty(now.slot), now.parity ^ 1);
             a.bring(ring.stage(now.slot), k_left);
@@ -301,14 +309,15 @@ template <class S> __device__ void consume(const problem &p, const typename S::s
     const typename S::a_reader read_a(warp_m, lane);
     const typename S::b_reader read_b(warp_n, lane);
     cursor<T.stages> used;
-    for (int turn = blockIdx.x; turn < p.turns; turn += gridDim.x) {
+    for (int turn = blockIdx.x; turn < p.turns; turn += S::may_stay ? gridDim.x : p.turns) {
         double sum[S::rows][S::cols][S::parts][2] = {};
-        const int64_t k = position(p, T.block, turn).k_left;
+        const int64_t k = position<T>(p, turn).k_left;
         sum_up<S>(sum, int(tg_ceil_div(k, T.block.k)), ring, used, read_a, read_b);
-        asm volatile("" : "+r"(turn)); /* no registers to keep its place */
-        const position at(p, T.block, turn);
+        if constexpr (S::is_full)
+            asm volatile("" : "+r"(turn)); /* there are no registers to keep its place */
+        const position<T> at(p, turn);
         if (at.part < 0)
-            store(sum, p, p.c + at.item * p.c_item, at.m + row, at.n + col);
+            store(sum, p, p.c + at.item * p.c_item, at.m() + row, at.n() + col);
         else
             store_part(sum, p.parts + (int64_t(at.part) * T.block.m + row) * T.block.n + col,
                        T.block.n);
@@ -319,7 +328,7 @@ template <class S> __device__ void run(const problem &p)
 {
     extern __shared__ __align__(128) char staged[];
     typename S::stages ring{unsigned(__cvta_generic_to_shared(staged))};
-    asm volatile("" : "+r"(ring.base)); /* or it is computed again and again */
+    asm volatile("" : "+r"(ring.base));
     if (threadIdx.x == 0)
         ring.init(S::consumers);
     __syncthreads();
@@ -349,12 +358,12 @@ __global__ void __launch_bounds__(T.block.n) add_parts(const __grid_constant__ p
     constexpr int64_t tile_elems = int64_t(T.block.m) * T.block.n;
     const int tile = p.whole + blockIdx.x / (T.block.m / rows_to_add);
     const int row = blockIdx.x % (T.block.m / rows_to_add) * rows_to_add, col = threadIdx.x;
-    position at;
-    at.find_tile(p, T.block, tile % (p.tiles_m * p.tiles_n), tile / (p.tiles_m * p.tiles_n));
+    position<T> at;
+    at.find_tile(p, tile % (p.tiles_m * p.tiles_n), tile / (p.tiles_m * p.tiles_n));
     const double *part =
         p.parts + (tile - p.whole) * (p.splits * tile_elems) + row * T.block.n + col;
-    double *c = p.c + at.item * p.c_item + (at.m + row) * p.c_row + at.n + col;
-    for (int i = 0; i < rows_to_add && at.m + row + i < p.m && at.n + col < p.n; i++) {
+    double *c = p.c + at.item * p.c_item + (at.m() + row) * p.c_row + at.n() + col;
+    for (int i = 0; i < rows_to_add && at.m() + row + i < p.m && at.n() + col < p.n; i++) {
         double sum = 0;
 #pragma unroll 8
         for (int split = 0; split < p.splits; split++)
