@@ -236,7 +236,8 @@ template <class S> __device__ void produce(const problem &p, const typename S::s
 {
     const int producer = threadIdx.x - S::consumers;
     cursor<S::tile.stages> now;
-    for (int turn = blockIdx.x; turn < p.turns; turn += S::may_stay ? gridDim.x : p.turns) {
+    int turn = blockIdx.x;
+    do {
         const position<S::tile> at(p, turn);
         typename S::a_carrier a(p.a, at.item, at.m(), p.m, at.k, producer);
         typename S::b_carrier b(p.b, at.item, at.n(), p.n, at.k, producer);
@@ -246,7 +247,7 @@ template <class S> __device__ void produce(const problem &p, const typename S::s
             b.bring(ring.stage(now.slot) + S::a_panel::bytes, k_left);
             barrier_arrive_when_copied(ring.full(now.slot));
         }
-    }
+    } while (S::may_stay && (turn += gridDim.x) < p.turns);
     copy_wait(); /* no thread leaves with copies on their way */
 }
 
@@ -309,7 +310,8 @@ template <class S> __device__ void consume(const problem &p, const typename S::s
     const typename S::a_reader read_a(warp_m, lane);
     const typename S::b_reader read_b(warp_n, lane);
     cursor<T.stages> used;
-    for (int turn = blockIdx.x; turn < p.turns; turn += S::may_stay ? gridDim.x : p.turns) {
+    int turn = blockIdx.x;
+    do {
         double sum[S::rows][S::cols][S::parts][2] = {};
         const int64_t k = position<T>(p, turn).k_left;
         sum_up<S>(sum, int(tg_ceil_div(k, T.block.k)), ring, used, read_a, read_b);
@@ -321,7 +323,7 @@ template <class S> __device__ void consume(const problem &p, const typename S::s
         else
             store_part(sum, p.parts + (int64_t(at.part) * T.block.m + row) * T.block.n + col,
                        T.block.n);
-    }
+    } while (S::may_stay && (turn += gridDim.x) < p.turns);
 }
 
 template <class S> __device__ void run(const problem &p)
