@@ -33,6 +33,7 @@
 #define __device__
 #define __shared__
 #define __grid_constant__
+#define GPU_BOUNDS(...)
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __syncthreads() fibers::barrier(__LINE__)

@@ -21,6 +21,12 @@ static const tg_kernel_entry *tg_cuda_hopper(int row, tg_type type)
 #endif
 int tg_cuda_spin(tg_type type, int units, double *flops, void *sink, void *stream);
 
+static tg_status gpu_refuses(int device, char *reason, size_t size)
+{
+    (void)device, (void)reason, (void)size; /* the PTX of the newest runs on what comes later */
+    return TG_OK;
+}
+
 static void gpu_describe(tg_gpu *gpu, const struct cudaDeviceProp *properties, tg_limits *limits)
 {
     gpu->arch = properties->major * 10 + properties->minor;
@@ -38,9 +44,9 @@ static void gpu_kernels(const tg_gpu *gpu, int row, tg_type type,
     kernels[3] = type == TG_F32 ? tg_cuda_simt_float(row) : tg_cuda_simt_double(row);
 }
 
-static int gpu_spin(tg_type type, int units, double *flops, void *sink, void *stream)
+static int gpu_spin(const tg_gpu *gpu, tg_type type, int units, double *flops, void *sink)
 {
-    return tg_cuda_spin(type, units, flops, sink, stream);
+    return tg_cuda_spin(type, units, flops, sink, gpu->stream);
 }
 
 const tg_module *tg_module_cuda(void)

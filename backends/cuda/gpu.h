@@ -12,6 +12,10 @@
 #define GPU_TEXT "CUDA"
 #define GPU_PROPERTIES struct cudaDeviceProp
 #define GPU_ATTRIBUTES struct cudaPointerAttributes
+#define GPU_IS_UNREGISTERED(attributes) ((attributes).type == cudaMemoryTypeUnregistered)
+
+/* Of a kernel: the threads of a block, and the blocks that a multiprocessor is to run at once. */
+#define GPU_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
 
 /* lanes, threads, vec bytes, registers, register bytes, fast bytes */
 #define TG_WIDEST_LIMITS                                \

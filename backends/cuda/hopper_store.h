@@ -44,8 +44,8 @@ template <int Wide> struct vector {
     }
 };
 
-/* The two places that a tile is summed from, both in a fixed order. The tile's elements are numbered
- * row by row; several pieces of it, `step` elements apart, are summed at once. */
+/* The two places that a tile is summed from, both in a fixed order. The tile's elements are
+ * numbered row by row; several pieces of it, `step` elements apart, are summed at once. */
 template <tg_tile T> struct parked_slices {
     const float *memory;
 

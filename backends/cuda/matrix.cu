@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The rows of the table that multiply with matrix instructions, as CUDA kernels for f64. */
+#include "gpu.h"
+
 #include "matrix.h"
 #include "rows.h"
 

@@ -40,8 +40,8 @@ template <typename T_elem> struct batch_call {
 };
 
 template <tg_tile T, typename T_elem> struct batch {
-    static constexpr tg_mn lanes = thin_lanes;
-    static constexpr tg_tile tile = thin_tile<T, T_elem>;
+    static constexpr tg_mn lanes = widest.lanes;
+    static constexpr tg_tile tile = filled<T_elem>(T);
     static constexpr tg_mn rep = tg_tile_rep(tile, lanes), warps = tg_tile_warps(tile);
     static constexpr int rows = rep.m * T.thread.m, cols = rep.n * T.thread.n; /* of a lane */
     static constexpr int warp_size = lanes.m * lanes.n;
@@ -254,11 +254,11 @@ __device__ inline void batch_store(const batch_call<T_elem> &p, const batch_plac
 }
 
 template <tg_tile T, typename T_elem, batch_way a_way, batch_way b_way>
-__global__ void __launch_bounds__(batch<T, T_elem>::threads, batch<T, T_elem>::blocks_per_unit)
+__global__ void GPU_BOUNDS((batch<T, T_elem>::threads), (batch<T, T_elem>::blocks_per_unit))
     batch_gemm(batch_call<T_elem> p)
 {
     using shape = batch<T, T_elem>;
-    __shared__ alignas(16) T_elem fast[shape::teams][T.stages][shape::stage];
+    alignas(16) __shared__ T_elem fast[shape::teams][T.stages][shape::stage];
     auto &stages = fast[threadIdx.x / shape::team];
     const batch_place<T, T_elem> me(p);
     batch_carrier<T_elem, a_way, T.block.m, T.block.k, T.vec, shape::team> a(

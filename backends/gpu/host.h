@@ -2,8 +2,8 @@
  *
  * The host half of a GPU backend, in C11: devices, streams, memory, and the one launch of a call.
  * backend.c of CUDA or HIP includes gpu.h, which says what GPU(name) is, and then this file, and
- * defines the three functions that are declared below. Nothing here allocates or waits on the way
- * of a call. */
+ * defines the functions that are declared below. Nothing here allocates or waits on the way of a
+ * call. */
 #ifndef TG_HOST_H
 #define TG_HOST_H
 
@@ -29,10 +29,12 @@ typedef struct tg_gpu {
 enum { GPU_WAYS = 4 };
 static void gpu_kernels(const tg_gpu *gpu, int row, tg_type type,
                         const tg_kernel_entry *kernels[GPU_WAYS]);
+/* TG_OK unless nothing that was compiled runs on the device, and then why. */
+static tg_status gpu_refuses(int device, char *reason, size_t size);
 /* Fills lanes, and arch, from the device. */
 static void gpu_describe(tg_gpu *gpu, const GPU_PROPERTIES *properties, tg_limits *limits);
 /* Starts multiply-adds on all units, as many floating-point operations as *flops says. */
-static int gpu_spin(tg_type type, int units, double *flops, void *sink, void *stream);
+static int gpu_spin(const tg_gpu *gpu, tg_type type, int units, double *flops, void *sink);
 
 static tg_gpu *gpu_of(const tg_context *ctx) { return ctx->device; }
 
@@ -85,9 +87,12 @@ static tg_status leave(const tg_context *ctx, int before, tg_status status)
 static tg_status gpu_reason(char *reason, size_t size)
 {
     int count = 0;
+    tg_status status = TG_NO_DEVICE;
     const int error = (int)GPU(GetDeviceCount)(&count);
+    for (int device = 0; !error && device < count && status; device++)
+        status = gpu_refuses(device, reason, size);
     if (!error && count > 0)
-        return TG_OK;
+        return status;
     (void)GPU(GetLastError)();
     snprintf(reason, size, "no " GPU_TEXT " device: %s",
              error ? GPU(GetErrorString)((GPU(Error_t))error) : "the driver counts none");
@@ -97,6 +102,9 @@ static tg_status gpu_reason(char *reason, size_t size)
 static tg_status open_here(tg_context *ctx, tg_gpu *gpu)
 {
     GPU_PROPERTIES properties;
+    char reason[200];
+    if (gpu_refuses(gpu->index, reason, sizeof reason))
+        return tg_fail(ctx, TG_NO_DEVICE, "%s", reason);
     TRY(ctx, "choosing the device", GPU(SetDevice)(gpu->index));
     TRY(ctx, "asking the device", GPU(GetDeviceProperties)(&properties, gpu->index));
     snprintf(ctx->device_name, sizeof ctx->device_name, "%.100s", properties.name);
@@ -298,7 +306,7 @@ static tg_status check_reach(tg_context *ctx, const tg_call *call)
         const int error = (int)GPU(PointerGetAttributes)(&attributes, data[i]);
         if (error)
             (void)GPU(GetLastError)();
-        if (error || attributes.type == GPU(MemoryTypeUnregistered))
+        if (error || GPU_IS_UNREGISTERED(attributes))
             return tg_fail(ctx, TG_BAD_ARGUMENT, "%c = %p is memory of the host, not of the device",
                            "abc"[i], data[i]);
         *trusted = data[i];
@@ -348,8 +356,7 @@ static tg_status gpu_peak(tg_context *ctx, tg_type type, double *flops)
     for (int pass = 0; pass < 3 && !status; pass++) {
         const int before = enter(ctx);
         status = gpu_time_start(ctx);
-        const int error =
-            status ? 0 : gpu_spin(type, ctx->limits.units, &work, sink, gpu_of(ctx)->stream);
+        const int error = status ? 0 : gpu_spin(gpu_of(ctx), type, ctx->limits.units, &work, sink);
         leave(ctx, before, TG_OK);
         if (error)
             status = gpu_fail(ctx, error, "the launch of the peak probe");

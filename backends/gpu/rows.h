@@ -19,6 +19,9 @@ constexpr tg_tile rows[] = {
 constexpr int row_count = sizeof rows / sizeof rows[0];
 using all_rows = std::make_integer_sequence<int, row_count>;
 
+/* What the largest device of this kind allows. A smaller one refuses rows by its own limits. */
+constexpr tg_limits widest = TG_WIDEST_LIMITS;
+
 constexpr bool begins(const char *name, const char *with)
 {
     while (*with && *name == *with)

@@ -331,8 +331,8 @@ constexpr int64_t arch_fast_bytes = 99 << 10;
 #endif
 
 template <tg_tile T, class Elem, tg_mn Lanes>
-__global__ void __launch_bounds__(geometry<T, Lanes>::threads,
-                                  geometry<T, Lanes>::blocks(sizeof(Elem)))
+__global__ void GPU_BOUNDS((geometry<T, Lanes>::threads),
+                           (geometry<T, Lanes>::blocks(sizeof(Elem))))
     simt_gemm(const __grid_constant__ tg_call p)
 {
     if constexpr (tg_tile_fast_bytes(T, sizeof(Elem)) <= arch_fast_bytes) {

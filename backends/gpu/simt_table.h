@@ -13,9 +13,6 @@
 namespace tg
 {
 
-/* What the largest device of this kind allows. A smaller one refuses rows by its own limits. */
-constexpr tg_limits widest = TG_WIDEST_LIMITS;
-
 template <tg_tile T, class Elem> struct simt {
     static constexpr tg_tile tile = tg_tile_fill(T, widest, sizeof(Elem));
     static constexpr auto *kernel = simt_gemm<tile, Elem, widest.lanes>;

@@ -14,7 +14,8 @@
  *  m x k '--- C ---+--------+--'                in order at the end, and so are the splits of k.
  *
  *   rows of B contiguous:  the column groups are the lanes of a lane row, the k groups all else
- *   columns contiguous:    the lanes of a warp are k groups, the column groups are warps
+ *   columns contiguous:    the lanes of a warp, or of a part of it, are k groups, and the column
+ *                          groups are warps or parts
  *
  * A call whose n is the thin side is turned first: C^T = B^T A^T. */
 #ifndef TG_SKINNY_H
@@ -81,7 +82,7 @@ __device__ inline void skinny_put(const skinny_place<T, T_elem, way> &me,
     using shape = skinny<T, T_elem>;
     using place = skinny_place<T, T_elem, way>;
     int kept;
-    const int first = add_lanes<shape::held, shape::warp_size / place::lanes_k, shape::warp_size>(
+    const int first = add_lanes<shape::held, place::lane_step, place::lane_step * place::lanes_k>(
         sum, me.lane, kept);
 #pragma unroll
     for (int x = 0; x < shape::held; x++)
@@ -128,12 +129,12 @@ skinny_finish(const skinny_call<T_elem> &p, const skinny_place<T, T_elem, way> &
 
 /* B is loaded a round ahead of its use, A a panel ahead. */
 template <tg_tile T, typename T_elem, skinny_b way>
-__global__ void __launch_bounds__(skinny<T, T_elem>::threads, skinny<T, T_elem>::blocks_per_unit)
+__global__ void GPU_BOUNDS((skinny<T, T_elem>::threads), (skinny<T, T_elem>::blocks_per_unit))
     skinny_gemm(skinny_call<T_elem> p)
 {
     using shape = skinny<T, T_elem>;
     using place = skinny_place<T, T_elem, way>;
-    __shared__ alignas(16) T_elem fast[shape::fast_elements];
+    alignas(16) __shared__ T_elem fast[shape::fast_elements];
     __shared__ skinny_part part; /* for later: registers are short in between */
     const place me;
     const unsigned rest = blockIdx.x / p.blocks_n;

@@ -13,12 +13,14 @@ namespace tg
 enum class skinny_b { along_n, along_k, scattered };
 
 template <tg_tile T, typename T_elem> struct skinny {
-    static constexpr tg_mn lanes = thin_lanes;
-    static constexpr tg_tile tile = thin_tile<T, T_elem>;
+    static constexpr tg_mn lanes = widest.lanes;
+    static constexpr tg_tile tile = filled<T_elem>(T);
     static constexpr int rows = T.thread.m, cols = T.thread.n, vec = T.vec;
     static constexpr int threads = int(tg_tile_threads(tile, lanes));
-    static constexpr int warp_size = lanes.m * lanes.n, warps = threads / warp_size;
+    static constexpr int warp_size = lanes.m * lanes.n;
     static constexpr int column_groups = T.block.n / cols, k_groups = threads / column_groups;
+    /* Neighbouring lanes that share a column group where columns are contiguous. */
+    static constexpr int lanes_along_k = int(tg_min(warp_size, k_groups));
     static constexpr int held = rows * cols; /* sums of a lane */
     /* A round has as many steps as let a lane ask for this many bytes of B at once. */
     static constexpr int sum_bytes = held * sizeof(T_elem);
@@ -44,17 +46,17 @@ template <tg_tile T, typename T_elem> struct skinny {
 
     static constexpr bool is_possible = T.stages == 0 && T.form == TG_OUTER &&
                                         T.block.m == 8 * T.thread.m && column_groups == lanes.n &&
-                                        warps % column_groups == 0 &&
+                                        k_groups % lanes_along_k == 0 &&
                                         fast_elements * sizeof(T_elem) <= 48 << 10;
 };
 
 /* Who a thread is. A warp's k groups take neighbouring steps, steps times over. */
 template <tg_tile T, typename T_elem, skinny_b way> struct skinny_place {
     using shape = skinny<T, T_elem>;
-    static constexpr bool warp_along_k = way == skinny_b::along_k;
-    static constexpr int lanes_k = warp_along_k ? shape::warp_size : shape::lanes.m;
-    static constexpr int warps_k =
-        warp_along_k ? shape::warps / shape::column_groups : shape::warps;
+    static constexpr bool is_along_k = way == skinny_b::along_k;
+    static constexpr int lanes_k = is_along_k ? shape::lanes_along_k : shape::lanes.m;
+    static constexpr int lane_step = is_along_k ? 1 : shape::lanes.n; /* to the next of them */
+    static constexpr int warps_k = shape::k_groups / lanes_k;
     static constexpr int step_k = lanes_k * T.vec; /* from a step of a lane to its next */
 
     int lane, column_group, warp_k, first_k; /* first_k: within a round */
@@ -65,9 +67,11 @@ template <tg_tile T, typename T_elem, skinny_b way> struct skinny_place {
         lane = threadIdx.x % shape::warp_size;
         int lane_k = lane / shape::lanes.n;
         column_group = lane % shape::lanes.n, warp_k = warp;
-        if (warp_along_k)
-            column_group = warp % shape::column_groups, warp_k = warp / shape::column_groups,
-            lane_k = lane;
+        if (is_along_k) {
+            const int run = threadIdx.x / lanes_k;
+            lane_k = threadIdx.x % lanes_k;
+            column_group = run % shape::column_groups, warp_k = run / shape::column_groups;
+        }
         first_k = warp_k * shape::steps * step_k + lane_k * T.vec;
     }
 

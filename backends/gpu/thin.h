@@ -6,24 +6,16 @@
 #define TG_THIN_H
 
 #include "launch.h"
+#include "rows.h"
 
 namespace tg
 {
 
-/* The lane grid of a warp: 4 x 8, or 8 x 8 where a warp has 64 lanes. */
-#ifdef TG_THIN_LANES
-constexpr tg_mn thin_lanes = TG_THIN_LANES;
-#else
-constexpr tg_mn thin_lanes = {4, 8};
-#endif
-
-/* The row with what it leaves to the lane grid filled in. */
-template <tg_tile T, typename T_elem>
-constexpr tg_tile thin_tile = [] {
-    tg_limits only_lanes = {};
-    only_lanes.lanes = thin_lanes;
-    return tg_tile_fill(T, only_lanes, sizeof(T_elem));
-}();
+/* A tiling with its zeros filled in for the lane grid of this file. */
+template <typename T_elem> constexpr tg_tile filled(tg_tile t)
+{
+    return tg_tile_fill(t, widest, sizeof(T_elem));
+}
 
 /* What one instruction moves. */
 template <typename T_elem, int count> struct alignas(count * sizeof(T_elem)) vector {
@@ -45,7 +37,7 @@ __device__ inline void store_vector(T_elem *to, const vector<T_elem, count> &x)
 /* The value of the lane whose number differs in the bits of mask. */
 template <typename T_elem> __device__ inline T_elem other_lane(T_elem x, int mask)
 {
-    constexpr int width = thin_lanes.m * thin_lanes.n;
+    constexpr int width = widest.lanes.m * widest.lanes.n;
 #if defined(__HIPCC__)
     return __shfl_xor(x, mask, width);
 #else

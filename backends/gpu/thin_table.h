@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * skinny.h and batch.h for the rows of the table that are theirs. gpu.h of CUDA or HIP comes first.
+ * Host launchers only; nothing here runs on the device but the kernels. */
+#ifndef TG_THIN_TABLE_H
+#define TG_THIN_TABLE_H
+
+#include "batch.h"
+#include "skinny.h"
+
+namespace tg
+{
+
+/* Whole vectors, or as wide as the thread tile allows. */
+template <typename T_elem> constexpr bool is_wide_enough(tg_tile t, bool is_skinny)
+{
+    constexpr int whole = widest.vec_bytes / sizeof(T_elem);
+    return t.vec == whole || (!is_skinny && t.thread.n % whole != 0);
+}
+
+template <int row, typename T_elem> constexpr tg_kernel_entry thin_entry()
+{
+    constexpr tg_tile T = rows[row];
+    constexpr bool is_skinny = is_skinny_row[row];
+    if constexpr ((is_skinny || is_batch_row[row]) && tg_tile_fits(T, widest, sizeof(T_elem)) &&
+                  is_wide_enough<T_elem>(T, is_skinny)) {
+        if constexpr (is_skinny) {
+            static_assert(skinny<T, T_elem>::is_possible);
+            return {skinny_takes<T, T_elem>, splits_bytes<T_elem>, skinny_launch<T, T_elem>,
+                    skinny_usage<T, T_elem>};
+        } else {
+            static_assert(batch<T, T_elem>::is_possible);
+            return {batch_takes<T>, nullptr, batch_launch<T, T_elem>, batch_usage<T, T_elem>};
+        }
+    }
+    return {nullptr, nullptr, nullptr, nullptr};
+}
+
+template <typename T_elem, int... row>
+const tg_kernel_entry *thin_find(int wanted, std::integer_sequence<int, row...>)
+{
+    static const tg_kernel_entry entries[] = {thin_entry<row, T_elem>()...};
+    return entries[wanted].launch ? &entries[wanted] : nullptr;
+}
+
+/* The kernels of one row, or NULL if there are none for it here. */
+inline const tg_kernel_entry *thin_find(int row, tg_type type)
+{
+    const all_rows all;
+    if (row < 0 || row >= row_count)
+        return nullptr;
+    return type == TG_F32   ? thin_find<float>(row, all)
+           : type == TG_F64 ? thin_find<double>(row, all)
+                            : nullptr;
+}
+
+} // namespace tg
+
+#endif
