@@ -255,6 +255,7 @@ template <int Pending> void wait_for_copies()
 /* ---------------------------------------------------------------------------------- the runtime */
 
 #define GPU(name) fiber##name
+#define GPU_MOST_BLOCKS(threads) INT32_MAX
 
 typedef void *fiberStream_t;
 struct fiberFuncAttributes {

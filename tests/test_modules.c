@@ -94,25 +94,21 @@ static void test_relative_folders(void)
     CHECK(chdir(before) == 0);
 }
 
-/* The module that was built beside the library loads; what it misses here is a device. */
-static void test_cuda(void)
+/* A module that was built beside the library loads; what it misses here is a device. */
+static void test_gpu(const char *name, const char *text, int is_built)
 {
-    char reason[300] = "";
+    char reason[300] = "", file[40];
     tg_context *ctx;
-    const tg_status status = tg_backend_reason("cuda", reason, sizeof reason);
-    CHECK_INT(tg_open(&ctx, "cuda", 0), status);
+    const tg_status status = tg_backend_reason(name, reason, sizeof reason);
+    CHECK_INT(tg_open(&ctx, name, 0), status);
     if (status) {
-#ifdef TG_TEST_HAS_CUDA
-        CHECK_INT(status, TG_NO_DEVICE);
-        CHECK_TEXT(reason, "CUDA");
-#else
-        CHECK_INT(status, TG_NO_BACKEND);
-        CHECK_TEXT(reason, "libtilegemm-cuda.so");
-#endif
+        snprintf(file, sizeof file, "libtilegemm-%s.so", name);
+        CHECK_INT(status, is_built ? TG_NO_DEVICE : TG_NO_BACKEND);
+        CHECK_TEXT(reason, is_built ? text : file);
         CHECK(strcmp(reason, tg_last_error(ctx)) == 0);
         CHECK_INT(tg_sync(ctx), TG_BAD_ARGUMENT);
     }
-    test_print("cuda: %s\n", status ? reason : tg_device_name(ctx));
+    test_print("%s: %s\n", name, status ? reason : tg_device_name(ctx));
     tg_close(ctx);
 }
 
@@ -146,7 +142,8 @@ int main(int argc, char **argv)
     unsetenv("TILEGEMM_BACKEND_PATH");
     test_bad_modules();
     test_relative_folders();
-    test_cuda();
+    test_gpu("cuda", "CUDA", TG_TEST_HAS_CUDA);
+    test_gpu("hip", "HIP", TG_TEST_HAS_HIP);
     test_best();
     for (int i = 0; i < FAKES; i++)
         drop_folder(folders[i]);

@@ -17,6 +17,9 @@
 /* Of a kernel: the threads of a block, and the blocks that a multiprocessor is to run at once. */
 #define GPU_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
 
+/* Blocks of so many threads in a grid. */
+#define GPU_MOST_BLOCKS(threads) INT32_MAX
+
 /* lanes, threads, vec bytes, registers, register bytes, fast bytes */
 #define TG_WIDEST_LIMITS                                \
     {                                                   \

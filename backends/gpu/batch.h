@@ -320,9 +320,9 @@ template <tg_tile T> int64_t batch_tiles(const tg_call *p)
     return tg_ceil_div(p->m, T.block.m) * tg_ceil_div(p->n, T.block.n) * p->batch;
 }
 
-template <tg_tile T> int batch_takes(const tg_call *p)
+template <tg_tile T, typename T_elem> int batch_takes(const tg_call *p)
 {
-    return p->splits == 1 && fits_a_grid(batch_tiles<T>(p));
+    return p->splits == 1 && fits_a_grid(batch_tiles<T>(p), batch<T, T_elem>::threads);
 }
 
 template <tg_tile T, typename T_elem> int batch_launch(const tg_call *p, void *stream)

@@ -25,7 +25,7 @@ template <tg_tile T, class Elem> struct simt {
         int error = ask_for_fast_once(p, reinterpret_cast<const void *>(kernel), fast_bytes);
         tg_call call = *p;
         for (call.first_block = 0; call.first_block < blocks && !error;) {
-            const int64_t now = tg_min(blocks - call.first_block, INT32_MAX);
+            const int64_t now = tg_min(blocks - call.first_block, GPU_MOST_BLOCKS(threads));
             error = start(kernel, now, threads, fast_bytes, call, stream);
             call.first_block += now;
         }

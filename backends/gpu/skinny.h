@@ -201,7 +201,8 @@ inline tg_call skinny_turned(const tg_call &p)
 template <tg_tile T, typename T_elem> int skinny_takes(const tg_call *p)
 {
     const int64_t blocks_n = tg_ceil_div(tg_max(p->m, p->n), T.block.n);
-    return tg_min(p->m, p->n) <= T.thread.m && fits_a_grid(blocks_n * p->splits * p->batch);
+    return tg_min(p->m, p->n) <= T.thread.m &&
+           fits_a_grid(blocks_n * p->splits * p->batch, skinny<T, T_elem>::threads);
 }
 
 template <tg_tile T, typename T_elem> int skinny_launch(const tg_call *p, void *stream)

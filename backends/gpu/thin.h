@@ -76,7 +76,7 @@ inline int is_aligned(const void *data, int64_t stride, int64_t item, int64_t by
 }
 
 /* A grid is one row of blocks, and has a largest size. */
-inline int fits_a_grid(int64_t blocks) { return blocks <= INT32_MAX; }
+inline int fits_a_grid(int64_t blocks, int threads) { return blocks <= GPU_MOST_BLOCKS(threads); }
 
 } // namespace tg
 

@@ -30,7 +30,8 @@ template <int row, typename T_elem> constexpr tg_kernel_entry thin_entry()
                     skinny_usage<T, T_elem>};
         } else {
             static_assert(batch<T, T_elem>::is_possible);
-            return {batch_takes<T>, nullptr, batch_launch<T, T_elem>, batch_usage<T, T_elem>};
+            return {batch_takes<T, T_elem>, nullptr, batch_launch<T, T_elem>,
+                    batch_usage<T, T_elem>};
         }
     }
     return {nullptr, nullptr, nullptr, nullptr};

@@ -28,6 +28,10 @@
 #define GPU_BOUNDS(threads, blocks)                               \
     __attribute__((amdgpu_flat_work_group_size(threads, threads), \
                    amdgpu_waves_per_eu(int(tg_max(1, (threads) * (blocks) / TG_WAVE / 4)))))
+
+/* Blocks of so many threads in a grid: the threads of all are counted in 32 bits. */
+#define GPU_MOST_BLOCKS(threads) (int64_t(UINT32_MAX) / (threads))
+
 #ifndef __grid_constant__
 #define __grid_constant__ /* all that a kernel is given stays where it is */
 #endif
