@@ -22,7 +22,8 @@
 
 static const double unit_registers = 65536, unit_threads = 2048;
 static const double bytes_per_cycle = 17; /* of slow memory, for each unit */
-static const double cycles_of_launch = 2100, cycles_of_splits = 22800;
+static const double cycles_of_launch = 2100, cycles_of_splits = 22400;
+static const double cycles_of_tail = 37000; /* split, of matrix rows */
 
 /* Multiply-adds a cycle that a unit does at best, and what keeps it from them: cycles of an operand
  * that is loaded to registers, in multiply-adds; bytes that it can stage in a cycle; cycles that a
@@ -49,7 +50,7 @@ static family family_of(int row, tg_tile t, int bytes)
 {
     const family batch = {97, 3.06, 31, 2600};
     const family plain = {70, 3.4, 30, 3000};
-    const family matrix = {140, 0, 100, 3000}, plain_f64 = {36, 3.4, 30, 2000};
+    const family matrix = {107, 0, 128, 2900}, plain_f64 = {36, 3.4, 30, 2000};
     if (!tg_tile_is_fma(t))
         return matrix;
     if (bytes == 8)
@@ -73,13 +74,21 @@ static double resident_blocks(tg_tile t, const tg_limits *l, int bytes)
     return least < 1 ? 1 : (double)(int64_t)least;
 }
 
+/* Lines of f64 then begin between the 16 bytes that are copied at once. */
+static int has_odd_lines(const tg_problem *p)
+{
+    return ((p->a.row_stride & p->a.col_stride) | (p->b.row_stride & p->b.col_stride)) & 1;
+}
+
 /* Multiply-adds a cycle of a unit with so many blocks of the tile. */
-static double rate(int row, tg_tile t, const tg_limits *l, int bytes, double blocks)
+static double rate(const tg_problem *p, int row, tg_tile t, const tg_limits *l, int bytes,
+                   double blocks)
 {
     const family f = family_of(row, t, bytes);
     const double m = t.thread.m, n = t.thread.n, vec = tg_min(t.vec, 4);
     const double loads = f.load > 0 ? f.load * (m + n) / vec / (m * n) : 0;
-    const double staged = (double)bytes * (1.0 / t.block.m + 1.0 / t.block.n);
+    const double is_slow = bytes == 8 && has_odd_lines(p) ? 4 : 1;
+    const double staged = is_slow * bytes * (1.0 / t.block.m + 1.0 / t.block.n);
     const double warps = blocks * (double)tg_tile_threads(t, l->lanes) /
                          (4.0 * l->lanes.m * l->lanes.n); /* on each of 4 schedulers */
     const double awake = warps >= 1.6 ? 1 : 0.07 + 0.565 * warps;
@@ -136,14 +145,15 @@ static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *
     const double steps = (double)tg_ceil_div(tg_ceil_div(p->k, t.block.k), plan->splits);
     const double work = (double)t.block.m * t.block.n * steps * t.block.k; /* of a block */
     const double waves = (double)(int64_t)(blocks / slots), left = blocks - waves * slots;
-    const double wave = resident * work / rate(plan->row, t, l, bytes, resident);
+    const double wave = resident * work / rate(p, plan->row, t, l, bytes, resident);
     const double overhead = family_of(plan->row, t, bytes).block;
     double sum = waves * (wave + overhead);
     if (left > 0) {
         const double fullest = (double)tg_ceil_div((int64_t)left, l->units); /* blocks on a unit */
         const int is_split = plan->tail != TG_TAIL_WHOLE && waves > 0;
         const double parts = is_split ? (double)(int64_t)(slots / left) : 1;
-        sum += fullest * work / rate(plan->row, t, l, bytes, fullest) / parts + parts * overhead;
+        sum += fullest * work / rate(p, plan->row, t, l, bytes, fullest) / parts + parts * overhead;
+        sum += parts > 1 ? cycles_of_tail : 0;
     }
     const double a = (double)p->m * (double)p->k, b = (double)p->k * (double)p->n;
     const double c = (double)p->m * (double)p->n * (double)p->batch;

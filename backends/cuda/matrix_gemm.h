@@ -151,9 +151,9 @@ template <tg_tile T, bool AlongA, bool AlongB, int Elems> struct shape {
     /* That a unit runs at once. Without setmaxnreg, all threads have as many registers. */
     static constexpr int blocks = T.inst.m == 16 && consumers < 256 ? 256 / consumers : 1;
     static constexpr int registers = 65536 / (threads * blocks) / 8 * 8;
-    /* For more than one turn: if all registers are taken, so that it is known how many blocks run
-     * at once, and if there are stages enough to run ahead. */
-    static constexpr bool may_stay = T.inst.m == 16 && T.stages > 3;
+    /* For more than one turn: if all registers are taken, it is known how many blocks run at once.
+     */
+    static constexpr bool may_stay = T.inst.m == 16;
     static constexpr int rows = T.warp.m / T.inst.m, cols = T.warp.n / T.inst.n;
     static constexpr bool is_full = rows * cols > 16; /* of sums */
     static constexpr int producer_registers = is_full ? 32 : 40;
