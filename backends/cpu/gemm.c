@@ -197,6 +197,9 @@ static void multiply_cell(const job *j, const team *t, int64_t item, range rows,
     const tg_problem *p = j->p;
     const tg_tile *tile = &j->tile;
     const int a_in_rows = tile->form != TG_OUTER_T;
+    const int a_can = tile->form == TG_OUTER     ? p->a.col_stride == 1
+                      : tile->form == TG_OUTER_T ? p->a.row_stride == 1 || tile->thread.m == 1
+                                                 : 1;
     staged a = {.data = (const char *)p->a.data + item * p->a.batch_stride * j->bytes,
                 .line_stride = p->a.row_stride,
                 .k_stride = p->a.col_stride,
@@ -205,8 +208,7 @@ static void multiply_cell(const job *j, const team *t, int64_t item, range rows,
                 .k = tile->block.k,
                 .panels = t->a,
                 .k_inner = a_in_rows,
-                .in_place = j->plan->a_in_place &&
-                            (a_in_rows || p->a.row_stride == 1 || tile->thread.m == 1)};
+                .in_place = j->plan->a_in_place && a_can};
     staged b = {.data = (const char *)p->b.data + item * p->b.batch_stride * j->bytes,
                 .line_stride = p->b.col_stride,
                 .k_stride = p->b.row_stride,

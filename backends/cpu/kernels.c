@@ -22,8 +22,11 @@ enum { VEC_BYTES = 16, REGISTERS = 16 };
 #else
 #define UNROLL _Pragma("GCC unroll 64")
 #endif
-/* How many steps of k ahead B is fetched: it comes from L2, and streams past A in L1. */
-enum { FETCH_STEPS = 12 };
+/* Memory moves by the LINE. Panels come from L2, and are fetched some steps of k ahead; C comes
+ * from further away. */
+enum { LINE = 64, STEPS = 8, FETCH_STEPS = 12, FETCH_ROWS_AHEAD = 4 };
+enum { MOST_ACCUMULATORS = 32, MOST_VECTORS = 8 };
+#define LINES(bytes) ((int)((bytes) + LINE - 1) / LINE)
 
 #define EACH(i, count) UNROLL for (int i = 0; i < (count); i++)
 #define JOIN_(x, y) x##y
@@ -100,7 +103,7 @@ enum { FETCH_STEPS = 12 };
 #define WIDE(ctype, vec) ((vec) * sizeof(ctype) > VEC_BYTES)
 #define RAGGED(ctype, vec, block_m) ((block_m) == 0 && (vec) * sizeof(ctype) == VEC_BYTES)
 #define OUTER(ctype, vec, rows, vectors, form) \
-    outer_##ctype##_##vec(acc, b_now, rows, vectors, form == TG_OUTER_T ? 1 : step->a_row, step)
+    outer_##ctype##_##vec(rows, vectors, form == TG_OUTER_T, step)
 #define IF_ROWS(count, ctype, mr, nv, vec, form)  \
     case count:                                   \
         if ((count) > (mr))                       \
@@ -130,20 +133,19 @@ enum { FETCH_STEPS = 12 };
 #define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note) \
     KERNEL(float, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form)          \
     KERNEL(double, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form)
-#define KERNEL(ctype, name, block_m, mr, nr, vec, form)                       \
-    static void name##_##ctype(const tg_step *step)                           \
-    {                                                                         \
-        if (WIDE(ctype, vec))                                                 \
-            return;                                                           \
-        vector_##ctype##_##vec acc[(mr) * (nr) / (vec)], b_now[(nr) / (vec)]; \
-        if (RAGGED(ctype, vec, block_m))                                      \
-            switch (step->rows) {                                             \
-                FOR_ROWS(ctype, mr, (nr) / (vec), vec, form)                  \
-            }                                                                 \
-        else if (form == TG_DOT)                                              \
-            dot_##ctype##_##vec(acc, mr, (nr) / (vec), step);                 \
-        else                                                                  \
-            OUTER(ctype, vec, mr, (nr) / (vec), form);                        \
+#define KERNEL(ctype, name, block_m, mr, nr, vec, form)      \
+    static void name##_##ctype(const tg_step *step)          \
+    {                                                        \
+        if (WIDE(ctype, vec))                                \
+            return;                                          \
+        if (RAGGED(ctype, vec, block_m))                     \
+            switch (step->rows) {                            \
+                FOR_ROWS(ctype, mr, (nr) / (vec), vec, form) \
+            }                                                \
+        else if (form == TG_DOT)                             \
+            dot_##ctype##_##vec(mr, (nr) / (vec), step);     \
+        else                                                 \
+            OUTER(ctype, vec, mr, (nr) / (vec), form);       \
     }
 #include "tiles.def"
 

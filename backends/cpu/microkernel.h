@@ -40,19 +40,18 @@ static inline __attribute__((always_inline)) void NAME(update)(const VECTOR *acc
         }
 }
 
-/* a_row is passed apart from the step, because it is the constant 1 for TG_OUTER_T. */
-static inline __attribute__((always_inline)) void
-NAME(outer)(VECTOR *acc, VECTOR *b_now, int mr, int nv, int64_t a_row, const tg_step *s)
+/* acc += a * b over k. A lies along k, or across it (k-major): then it is fetched ahead like B. */
+static inline __attribute__((always_inline)) void NAME(steps)(VECTOR *acc, int mr, int nv,
+                                                              int is_k_major, int64_t k,
+                                                              const tg_step *s, const TG_T **a_at,
+                                                              const TG_T **b_at)
 {
-    const TG_T *a = s->a, *b = s->b;
-    const int64_t a_col = s->a_col, b_row = s->b_row;
-    EACH (i, mr)
-        for (int byte = 0; byte < nv * TG_V * (int)sizeof(TG_T); byte += 64)
-            __builtin_prefetch((char *)((TG_T *)s->c + i * s->c_row) + byte, 1);
-    EACH (i, mr * nv)
-        acc[i] = (VECTOR){0};
+    const TG_T *a = *a_at, *b = *b_at;
+    const int64_t a_row = is_k_major ? 1 : s->a_row, a_col = is_k_major ? s->a_col : 1;
+    const int64_t b_row = s->b_row;
+    VECTOR b_now[MOST_VECTORS];
 #pragma GCC unroll 4
-    for (int64_t p = 0; p < s->k; p++) {
+    for (int64_t p = 0; p < k; p++) {
         EACH (j, nv)
             b_now[j] = *(const LOOSE *)(b + j * TG_V);
         EACH (i, mr)
@@ -60,15 +59,47 @@ NAME(outer)(VECTOR *acc, VECTOR *b_now, int mr, int nv, int64_t a_row, const tg_
                 acc[i * nv + j] += a[i * a_row] * b_now[j];
         EACH (j, nv)
             __builtin_prefetch(b + FETCH_STEPS * b_row + j * TG_V);
+        EACH (line, is_k_major ? LINES(mr * sizeof(TG_T)) : 0)
+            __builtin_prefetch((const char *)(a + FETCH_STEPS * a_col) + line * LINE);
         a += a_col;
         b += b_row;
     }
+    *a_at = a;
+    *b_at = b;
+}
+
+static inline __attribute__((always_inline)) void NAME(fetch_row)(const TG_T *c, int nv)
+{
+    EACH (line, LINES(nv * sizeof(VECTOR)))
+        __builtin_prefetch((const char *)c + line * LINE, 1);
+}
+
+/* C is best fetched a row at a time, and late: all at once it keeps A and B waiting, and early it
+ * is pushed out of L1 again. Where A is read along k there are no registers for that. */
+static inline __attribute__((always_inline)) void NAME(outer)(int mr, int nv, int is_k_major,
+                                                              const tg_step *s)
+{
+    const TG_T *a = s->a, *b = s->b, *c = s->c;
+    VECTOR acc[MOST_ACCUMULATORS]; /* not of the caller: clang 14 would keep that in memory */
+    if (!is_k_major)
+        EACH (i, mr)
+            NAME(fetch_row)(c + i * s->c_row, nv);
+    EACH (i, mr * nv)
+        acc[i] = (VECTOR){0};
+    for (int64_t left = is_k_major ? s->k / STEPS : 0; left > 0; left--) {
+        if (left < mr + FETCH_ROWS_AHEAD) {
+            NAME(fetch_row)(c, nv);
+            c += s->c_row;
+        }
+        NAME(steps)(acc, mr, nv, is_k_major, STEPS, s, &a, &b);
+    }
+    NAME(steps)(acc, mr, nv, is_k_major, is_k_major ? s->k % STEPS : s->k, s, &a, &b);
     NAME(update)(acc, mr, nv, s);
 }
 
-static inline __attribute__((always_inline)) void NAME(dot)(VECTOR *acc, int mr, int nv,
-                                                            const tg_step *s)
+static inline __attribute__((always_inline)) void NAME(dot)(int mr, int nv, const tg_step *s)
 {
+    VECTOR acc[MOST_ACCUMULATORS];
     EACH (i, mr)
         EACH (j, nv) {
             const TG_T *a = (const TG_T *)s->a + i * s->a_row, *b = (const TG_T *)s->b + j * TG_V;
