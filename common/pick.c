@@ -7,7 +7,7 @@
  *   a step of k     (mr * nv + 1.5) / 2 for the multiply-adds, or the latency of one, and a fifth
  *                   of the mr + nv loads that go on beside them
  *   a tile of C     read and written once for each block of k
- *   packing         an element of A once for each block of n, of B once for each block of m;
+ *   packing         an element of A once for each block of n, of B once;
  *                   an operand that is read in place instead costs more in every step
  * GPUs have a model of their own (pick_gpu.c). What a ragged edge wastes is in the counts of tiles.
  * The constants are those of the cores with two FMA units of today; only their ratios matter. */
@@ -16,6 +16,7 @@
 static const double fmas_per_cycle = 2, fmas_not_overlapped = 1.5, fma_latency = 4;
 static const double cycles_per_load = 0.2;
 static const double cycles_per_vector_of_c = 2, cycles_per_tile = 30;
+static const double cycles_of_far_vector = 30; /* of C from beyond L2, fetched all at once */
 static const double cycles_to_transpose = 1, cycles_to_copy = 0.5; /* one element, packing it */
 static const double cycles_of_split_load = 0.8; /* a vector of B that lies across cache lines */
 static const double cycles_of_crowding = 2; /* rows half a page apart, or more, share cache sets */
@@ -47,7 +48,7 @@ static double packing_cycles(int64_t elements, int64_t to_run, int64_t across)
     return one * (double)elements;
 }
 
-static double cycles(const tg_problem *p, const tg_plan *plan, int bytes)
+static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *plan, int bytes)
 {
     const tg_tile t = plan->tile;
     const double vectors = t.thread.n / t.vec, accumulators = t.thread.m * vectors;
@@ -62,8 +63,10 @@ static double cycles(const tg_problem *p, const tg_plan *plan, int bytes)
     const double tiles =
         (double)tg_ceil_div(p->m, t.thread.m) * (double)tg_ceil_div(p->n, t.thread.n);
     const double k_blocks = (double)tg_ceil_div(p->k, t.block.k);
-    double sum = tiles * ((double)p->k * step +
-                          k_blocks * (cycles_per_tile + accumulators * cycles_per_vector_of_c));
+    const int is_c_far = t.form == TG_OUTER && p->n > l->l2 / 2 / bytes / tg_max(p->m, 1);
+    const double vector_of_c = cycles_per_vector_of_c + (is_c_far ? cycles_of_far_vector : 0);
+    double sum =
+        tiles * ((double)p->k * step + k_blocks * (cycles_per_tile + accumulators * vector_of_c));
     if (!plan->a_in_place && t.form == TG_OUTER)
         sum += packing_cycles(p->m * p->k, p->a.col_stride, p->a.row_stride) *
                (double)tg_ceil_div(p->n, t.block.n);
@@ -71,8 +74,7 @@ static double cycles(const tg_problem *p, const tg_plan *plan, int bytes)
         sum += packing_cycles(p->m * p->k, p->a.row_stride, p->a.col_stride) *
                (double)tg_ceil_div(p->n, t.block.n);
     if (!plan->b_in_place)
-        sum += packing_cycles(p->n * p->k, p->b.col_stride, p->b.row_stride) *
-               (double)tg_ceil_div(p->m, t.block.m);
+        sum += packing_cycles(p->n * p->k, p->b.col_stride, p->b.row_stride);
     return sum;
 }
 
@@ -104,7 +106,7 @@ static void choose_row(const tg_problem *p, const tg_limits *l, int bytes, tg_pl
             if ((plan.a_in_place && !(a_can && stated.form == TG_OUTER)) ||
                 (plan.b_in_place && !b_can))
                 continue;
-            const double now = cycles(p, &plan, bytes);
+            const double now = cycles(p, l, &plan, bytes);
             if (best->row < 0 || now < best_cycles) {
                 *best = plan;
                 best_cycles = now;

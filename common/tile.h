@@ -135,8 +135,9 @@ TG_FN int tg_tile_col(tg_tile t, tg_mn lanes, int warp, int rep, int lane, int j
 
 /* Fills in the zeros of a tiling. A warp without a size is one unit, unless the block comes from
  * the caches too:
- *   block.k  a panel of A, thread.m x block.k, takes two thirds of L1 while B streams past it
- *   warp     its part of B, block.k x warp.n, takes 3/8 of its core's L2, and of A a quarter
+ *   block.k  a panel of A and one of B, (thread.m + thread.n) x block.k, take a quarter of L2, not
+ *            of L1: kernels fetch ahead, and fewer passes over C are worth it
+ *   warp     its part of A, warp.m x block.k, takes 3/8 of its core's L2, and of B a quarter
  *   block.n  the part of B that all cores share takes a quarter of L3
  * (Low et al., Analytical modeling is enough for high-performance BLIS, TOMS 2016, with the parts
  * of A and B exchanged: here B is the operand that is loaded as vectors.) */
@@ -148,17 +149,18 @@ TG_FN tg_tile tg_tile_fill(tg_tile t, tg_limits l, int elem_bytes)
     tg_mn unit = tg_tile_unit(t, l.lanes);
     int from_caches = l.l1 > 0;
     if (from_caches && t.block.k == 0)
-        t.block.k = (int)tg_clamp(tg_round_down(2 * l.l1 / 3 / (unit.m * elem_bytes), 8), 64, 512);
+        t.block.k =
+            (int)tg_clamp(tg_round_down(l.l2 / 4 / ((unit.m + unit.n) * elem_bytes), 8), 64, 512);
     if (from_caches && t.block.n == 0 && t.block.k > 0) {
         int64_t column = (int64_t)t.block.k * elem_bytes;
         if (t.warp.n == 0)
-            t.warp.n = (int)tg_max(tg_round_down(l.l2 * 3 / 8 / column, unit.n), unit.n);
+            t.warp.n = (int)tg_max(tg_round_down(l.l2 / 4 / column, unit.n), unit.n);
         t.block.n = t.warp.n * (int)tg_clamp(l.l3 / 4 / (column * t.warp.n), 1, 16);
     }
     if (from_caches && t.block.m == 0 && t.block.k > 0) {
         int64_t row = (int64_t)t.block.k * elem_bytes;
         if (t.warp.m == 0)
-            t.warp.m = (int)tg_max(tg_round_down(l.l2 / 4 / row, unit.m), unit.m);
+            t.warp.m = (int)tg_max(tg_round_down(l.l2 * 3 / 8 / row, unit.m), unit.m);
         t.block.m = t.warp.m;
     }
     if (t.warp.m == 0)

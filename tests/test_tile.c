@@ -115,8 +115,9 @@ static void check_filled(int row, tg_limits l, int bytes)
     CHECK_SAY(t.block.k >= 64 && t.block.k <= 512, "%s: block.k = %d", name, t.block.k);
     CHECK(t.block.m % t.warp.m == 0 && t.block.n % t.warp.n == 0);
     CHECK(t.warp.m % t.thread.m == 0 && t.warp.n % t.thread.n == 0);
-    CHECK_SAY((int64_t)t.thread.m * t.block.k * bytes <= l.l1 || t.block.k == 64,
-              "%s: a panel of A does not fit in %lld bytes of L1", name, (long long)l.l1);
+    CHECK_SAY((t.thread.m + (int64_t)t.thread.n) * t.block.k * bytes <= l.l2 || t.block.k == 64,
+              "%s: a panel of A and one of B do not fit in %lld bytes of L2", name,
+              (long long)l.l2);
     CHECK_SAY((int64_t)t.warp.n * t.block.k * bytes <= l.l2 || t.warp.n == t.thread.n,
               "%s: a slice of B does not fit in %lld bytes of L2", name, (long long)l.l2);
     CHECK_SAY((int64_t)t.block.n * t.block.k * bytes <= l.l3 || t.block.n == t.warp.n,

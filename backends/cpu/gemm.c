@@ -6,7 +6,7 @@
  *   loop 4  blocks of k
  *   loop 3  blocks of m                           A's part of the block, staged by the team
  *           warp tiles, dealt to the threads      their slices of A and B stay in the thread's L2
- *   loop 2  rep m: panels of A                    a panel of A stays in L1
+ *   loop 2  rep m: panels of A                    a panel of A is in L1 or just outside
  *   loop 1  rep n: panels of B
  *           the micro-kernel: a thread tile in registers
  *

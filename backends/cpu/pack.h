@@ -8,7 +8,7 @@
  *
  * Needs: TG_T the element type, NAME(x) to mark x with it. */
 #ifndef FETCH_ROWS
-#define FETCH_ROWS 12   /* how far ahead of a copy memory is fetched */
+#define FETCH_ROWS 4   /* how far ahead of a copy memory is fetched */
 #define FETCH_BYTES 256 /* and of a transposition, along its rows */
 #endif
 
@@ -57,7 +57,7 @@ static inline __attribute__((always_inline)) void NAME(copy_runs)(TG_T *to, int6
 {
     for (int64_t row = 0; row < rows; row++) {
         const char *source = (const char *)(from + row * from_row);
-        const char *ahead = (const char *)(from + tg_min(row + FETCH_ROWS, rows - 1) * from_row);
+        const char *ahead = (const char *)(from + (row + FETCH_ROWS) * from_row);
         EACH (run, runs) {
             __builtin_prefetch(ahead + 64 * run);
             memcpy((char *)(to + row * to_row) + 64 * run, source + 64 * run, 64);
