@@ -17,6 +17,7 @@ static const double fmas_per_cycle = 2, fmas_not_overlapped = 1.5, fma_latency =
 static const double cycles_per_load = 0.2;
 static const double cycles_per_vector_of_c = 2, cycles_per_tile = 30;
 static const double cycles_of_far_vector = 30; /* of C from beyond L2, fetched all at once */
+static const int64_t most_misses = 12;         /* that a core waits for at a time */
 static const double cycles_to_transpose = 1, cycles_to_copy = 0.5; /* one element, packing it */
 static const double cycles_of_split_load = 0.8; /* a vector of B that lies across cache lines */
 static const double cycles_of_crowding = 2; /* rows half a page apart, or more, share cache sets */
@@ -63,7 +64,9 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     const double tiles =
         (double)tg_ceil_div(p->m, t.thread.m) * (double)tg_ceil_div(p->n, t.thread.n);
     const double k_blocks = (double)tg_ceil_div(p->k, t.block.k);
-    const int is_c_far = t.form == TG_OUTER && p->n > l->l2 / 2 / bytes / tg_max(p->m, 1);
+    const int64_t lines_of_c = t.thread.m * tg_ceil_div((int64_t)t.thread.n * bytes, 64);
+    const int is_c_far = t.form == TG_OUTER && lines_of_c > most_misses &&
+                         p->n > l->l2 / 2 / bytes / tg_max(p->m, 1);
     const double vector_of_c = cycles_per_vector_of_c + (is_c_far ? cycles_of_far_vector : 0);
     double sum =
         tiles * ((double)p->k * step + k_blocks * (cycles_per_tile + accumulators * vector_of_c));
