@@ -59,8 +59,9 @@ static inline __attribute__((always_inline)) void NAME(steps)(VECTOR *acc, int m
                 acc[i * nv + j] += a[i * a_row] * b_now[j];
         EACH (j, nv)
             __builtin_prefetch(b + FETCH_STEPS * b_row + j * TG_V);
-        EACH (line, is_k_major ? LINES(mr * sizeof(TG_T)) : 0)
-            __builtin_prefetch((const char *)(a + FETCH_STEPS * a_col) + line * LINE);
+        if (is_k_major)
+            EACH (line, LINES(mr * sizeof(TG_T)))
+                __builtin_prefetch((const char *)(a + FETCH_STEPS * a_col) + line * LINE);
         a += a_col;
         b += b_row;
     }
