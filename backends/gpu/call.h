@@ -28,6 +28,12 @@ typedef struct tg_call {
 
 enum { TG_ASKED = 64 };
 
+/* A slot of a table for an address. Addresses of large buffers differ in their high bits only. */
+static inline unsigned tg_slot(const void *address, unsigned slots)
+{
+    return (unsigned)((uint64_t)(uintptr_t)address * 0x9E3779B97F4A7C15u >> 40) % slots;
+}
+
 /* One row of the table compiled for one type. Errors are the runtime's own codes; 0: no error. */
 typedef struct tg_kernel_entry {
     int (*takes)(const tg_call *call);        /* can it run this call? NULL: any           */

@@ -243,11 +243,9 @@ static const char *gpu_missing(const tg_context *ctx, tg_tile tile, tg_type type
 static const tg_kernel_entry *kernel_for(const tg_context *ctx, const tg_call *call, int row,
                                          tg_type type)
 {
-    const int plain = tg_tile_find("t64x64x16_v2");
-    const int candidates[2] = {call->k > 0 ? row : plain, plain};
-    for (int i = 0; i < 2; i++) {
+    for (int is_plain = call->k == 0; is_plain < 2; is_plain++) {
         const tg_kernel_entry *kernels[GPU_WAYS] = {NULL};
-        gpu_kernels(gpu_of(ctx), candidates[i], type, kernels);
+        gpu_kernels(gpu_of(ctx), is_plain ? tg_tile_find("t64x64x16_v2") : row, type, kernels);
         for (int way = 0; way < GPU_WAYS; way++)
             if (kernels[way] && (!kernels[way]->takes || kernels[way]->takes(call)))
                 return kernels[way];
@@ -300,7 +298,7 @@ static tg_status check_reach(tg_context *ctx, const tg_call *call)
     const void *data[3] = {call->k > 0 ? call->a : NULL, call->k > 0 ? call->b : NULL, call->c};
     for (int i = 0; i < 3 && !gpu->reaches_host; i++) {
         GPU_ATTRIBUTES attributes;
-        const void **trusted = &gpu->trusted[((uintptr_t)data[i] >> 8) * 11 % GPU_TRUSTED];
+        const void **trusted = &gpu->trusted[tg_slot(data[i], GPU_TRUSTED)];
         if (!data[i] || data[i] == *trusted)
             continue;
         const int error = (int)GPU(PointerGetAttributes)(&attributes, data[i]);

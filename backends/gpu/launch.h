@@ -24,7 +24,7 @@ inline int ask_for_fast(const void *kernel, int64_t bytes)
 /* Asking takes time that every call would pay: the context remembers for whom it asked. */
 inline int ask_for_fast_once(const tg_call *call, const void *kernel, int64_t bytes)
 {
-    const void **asked = &call->asked[uintptr_t(kernel) / 16 % TG_ASKED];
+    const void **asked = &call->asked[tg_slot(kernel, TG_ASKED)];
     if (bytes <= fast_bytes_of_all || *asked == kernel)
         return 0;
     const int error = ask_for_fast(kernel, bytes);
