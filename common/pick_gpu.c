@@ -95,16 +95,16 @@ static double rate(const tg_problem *p, int row, tg_tile t, const tg_limits *l, 
     return awake / ((1 + loads) / f.fmas + staged / f.bytes);
 }
 
-/* What it costs to bring an operand, x by k, to the engine's order: it is turned in the stages,
- * which slows every multiply-add, or copied first. */
-static double way_in(const tg_problem *p, int64_t x_stride, int64_t k_stride, int64_t x)
+/* What it costs to bring an operand, x by k, to the engine's order: it is fetched along k, which
+ * may slow every multiply-add, or copied first. */
+static double way_in(const tg_problem *p, int64_t x_stride, int64_t k_stride, int64_t x, double slow)
 {
     if (x_stride == 1 && k_stride % 4 == 0)
         return 0;
     const double items = (double)p->batch;
-    const double turn = 2.3e-5 * (double)p->m * (double)p->n * (double)p->k * items;
+    const double along_k = slow * (double)p->m * (double)p->n * (double)p->k * items;
     const double copy = 6300 + 4.3e-3 * (double)x * (double)p->k * items;
-    return k_stride == 1 && x_stride % 4 == 0 && turn < copy ? turn : copy;
+    return k_stride == 1 && x_stride % 4 == 0 && along_k < copy ? along_k : copy;
 }
 
 /* A row of Hopper's pipeline. */
@@ -130,8 +130,8 @@ static double engine_cycles(const tg_problem *p, tg_tile t, const tg_limits *l, 
         k += tg_tail_time(left, slots, steps, part, t.block.k) * (waves == 0 ? has_unit_alone : 1);
         split = (waves == 0 ? 7000 : 2100) + 0.08 * t.block.m * t.block.n * parts;
     }
-    return 5200 + way_in(p, p->a.row_stride, p->a.col_stride, p->m) +
-           way_in(p, p->b.col_stride, p->b.row_stride, p->n) + split +
+    return 5200 + way_in(p, p->a.row_stride, p->a.col_stride, p->m, 0) +
+           way_in(p, p->b.col_stride, p->b.row_stride, p->n, 2.3e-5) + split +
            k * t.block.m * t.block.n * (double)resident / (128 * share);
 }
 

@@ -11,14 +11,14 @@
  *   +-------------------+     +-----------------------+     +--------------------------+
  *             ^------------------ empty <- | -> full -------------^
  *
- * Both operands lie k-major in shared memory, so there is one loop for all transposes; an operand
- * that does not lie so is turned on its way in (hopper_load.h). Three properties of the hardware
- * shape the loop:
+ * B lies k-major in shared memory, if need be turned on its way in (hopper_load.h); A lies k-major
+ * or along k, and for each there is a loop. Three properties of the hardware shape them:
  *   - Registers have two banks, and an FFMA may fetch one operand from each: a is reused from the
  *     instruction before, so b and the accumulator must differ in parity (see park).
  *   - A wide load from shared memory disturbs the FFMAs least if four neighbouring lanes read four
  *     different places of both operands (see lane_of).
- *   - A long loop body loses its double buffer to the compiler's scheduler: it is four k long. */
+ *   - A long loop body loses its double buffer to the compiler's scheduler: it is four k long, or
+ *     eight, with marks that nothing is moved across. */
 #ifndef TG_HOPPER_H
 #define TG_HOPPER_H
 
@@ -34,13 +34,37 @@ struct lane {
     int row, col, slice;
 };
 
-template <tg_tile T> __device__ lane lane_of(int thread)
+template <tg_tile T, ways W> __device__ lane lane_of(int thread)
 {
-    constexpr tg_mn lanes = limits.lanes, warps = tg_tile_warps(T);
+    using mine = share<T, W>;
+    constexpr tg_mn lanes = mine::lanes, warps = tg_tile_warps(T);
+    constexpr int fewer = (int)tg_min(lanes.m, lanes.n), more = (int)tg_max(lanes.m, lanes.n);
     const int warp = thread / 32, in_warp = thread % 32;
-    const int lane_m = in_warp % lanes.m, lane_n = (in_warp / lanes.m + in_warp) % lanes.n;
-    return {tg_tile_row(T, lanes, warp / warps.n % warps.m, 0, lane_m, 0),
-            tg_tile_col(T, lanes, warp % warps.n, 0, lane_n, 0), warp / (warps.m * warps.n)};
+    const int straight = in_warp % fewer, skewed = (in_warp / fewer + in_warp) % more;
+    const int lane_m = lanes.m <= lanes.n ? straight : skewed;
+    const int lane_n = lanes.m <= lanes.n ? skewed : straight;
+    return {warp / warps.n % warps.m * T.warp.m + lane_m * mine::piece_m,
+            warp % warps.n * T.warp.n + lane_n * mine::piece_n, warp / (warps.m * warps.n)};
+}
+
+__device__ inline void load_quad(float *to, unsigned from)
+{
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
+                 : "r"(from)
+                 : "memory");
+}
+
+template <int Count> __device__ void load_pieces(float (&to)[Count], const float *from, int lanes)
+{
+#pragma unroll
+    for (int i = 0; i < Count; i += quad) {
+        const float4 piece = *reinterpret_cast<const float4 *>(from + i * lanes);
+        to[i] = piece.x;
+        to[i + 1] = piece.y;
+        to[i + 2] = piece.z;
+        to[i + 3] = piece.w;
+    }
 }
 
 template <tg_tile T> struct fragments {
@@ -52,40 +76,33 @@ template <tg_tile T> struct fragments {
         load_pieces(a, from_a, limits.lanes.m);
         load_pieces(b, from_b, limits.lanes.n);
     }
-    template <int Count>
-    __device__ static void load_pieces(float (&to)[Count], const float *from, int lanes)
-    {
-#pragma unroll
-        for (int i = 0; i < Count; i += quad) {
-            const float4 piece = *reinterpret_cast<const float4 *>(from + i * lanes);
-            to[i] = piece.x;
-            to[i + 1] = piece.y;
-            to[i + 2] = piece.z;
-            to[i + 3] = piece.w;
-        }
-    }
 };
 
-template <tg_tile T> struct accumulators {
-    float c[T.thread.m][T.thread.n] = {};
+template <tg_tile T, ways W> struct accumulators {
+    static constexpr int m = share<T, W>::m, n = share<T, W>::n;
+    float c[m][n] = {};
 
     /* There and back along n, so that b is reused where the row turns. */
+    __device__ void add_row(int i, float a, const float (&b)[n])
+    {
+#pragma unroll
+        for (int step = 0; step < n; step++) {
+            const int j = i % 2 ? n - 1 - step : step;
+            c[i][j] = fmaf(a, b[j], c[i][j]);
+        }
+    }
     __device__ void add(const fragments<T> &f)
     {
 #pragma unroll
-        for (int i = 0; i < T.thread.m; i++)
-#pragma unroll
-            for (int step = 0; step < T.thread.n; step++) {
-                const int j = i % 2 ? T.thread.n - 1 - step : step;
-                c[i][j] = fmaf(f.a[i], f.b[j], c[i][j]);
-            }
+        for (int i = 0; i < m; i++)
+            add_row(i, f.a[i], f.b);
     }
 };
 
 /* A stage is bodies of four k: in a loop all but the last, which is a copy of its own, because it
  * takes its last fragments from the next stage. */
-template <tg_tile T, class S>
-__device__ void multiply(accumulators<T> &acc, const work &w, const pipeline<S> &pipe,
+template <tg_tile T, ways W, class S>
+__device__ void multiply(accumulators<T, W> &acc, const work &w, const pipeline<S> &pipe,
                          const lane &me)
 {
     constexpr int m = T.block.m, n = T.block.n;
@@ -126,28 +143,85 @@ __device__ void multiply(accumulators<T> &acc, const work &w, const pipeline<S> 
     }
 }
 
+/* The compiler's scheduler moves nothing past it: let loose on several k whose A is there already,
+ * it would mix them up, and the accumulators lose their banks. The event means nothing. */
+__device__ inline void keep_order() { asm volatile("pmevent 1;"); }
+
+/* Rows of A along k: a lane holds four k of each of its rows, so the last k of four is multiplied
+ * while, row by row, the next four arrive. The loop turns at that point. */
+template <tg_tile T, ways W, class S>
+__device__ void multiply_along_k(accumulators<T, W> &acc, const work &w, const pipeline<S> &pipe,
+                                 const lane &me)
+{
+    using mine = share<T, W>;
+    constexpr int piece = quad * 4, row = raw_k * 4, last = quad - 1; /* bytes */
+    const int first_k = me.slice * S::slice_k;
+    const unsigned stages = shared_address(pipe.stages), first = first_k % raw_k * 4;
+    const unsigned a_0 =
+        stages + (first_k / raw_k * T.block.m + me.row) * row + me.row % 8 * piece;
+    const unsigned b_0 = stages + (S::a + first_k * T.block.n + me.col) * 4;
+    float a[mine::m][quad] = {}, b[2][mine::n] = {};
+    turn<S::stages> at;
+    for (int step = w.steps; step > 0; step--, at.next()) {
+        const unsigned from_a = a_0 + at.stage * S::stage * 4;
+        unsigned from_b = b_0 + at.stage * S::stage * 4;
+        barrier_wait(&pipe.full[at.stage], at.parity);
+#pragma unroll 2
+        for (unsigned k4 = first; k4 != first + S::slice_k * 4; k4 += piece) {
+            const unsigned pieces = from_a ^ k4;
+#pragma unroll
+            for (int k = 0; k < quad; k++, from_b += T.block.n * 4) {
+                if (k != 1)
+                    keep_order();
+#pragma unroll
+                for (int j = 0; j < mine::n; j += quad)
+                    load_quad(&b[k % 2][j], from_b + j * mine::lanes.n * 4);
+#pragma unroll
+                for (int i = 0; i < mine::m; i++) {
+                    acc.add_row(i, a[i][(k + last) % quad], b[(k + 1) % 2]);
+                    const int x = i * mine::lanes.m;
+                    if (k == 0)
+                        load_quad(a[i], (pieces ^ x % 8 * piece) + x * row);
+                }
+            }
+        }
+        __syncwarp();
+        if (pipe.answers())
+            barrier_arrive(&pipe.empty[at.stage]);
+    }
+#pragma unroll
+    for (int i = 0; i < mine::m; i++)
+        acc.add_row(i, a[i][last], b[1]);
+}
+
 /* The slices of a tile lie side by side in the memory of the stages. Neighbouring columns change
  * places there: four elements that are stored together are four neighbouring registers, the first
  * an even one, and so c[j] gets the bank that b[j], loaded in order, is not in. */
-template <tg_tile T> __device__ void park(float *memory, const accumulators<T> &acc, const lane &me)
+template <tg_tile T, ways W>
+__device__ void park(float *memory, const accumulators<T, W> &acc, const lane &me)
 {
+    using mine = share<T, W>;
     float *to = memory + (me.slice * T.block.m + me.row) * pitch<T> + me.col;
 #pragma unroll
-    for (int i = 0; i < T.thread.m; i++)
+    for (int i = 0; i < mine::m; i++)
 #pragma unroll
-        for (int j = 0; j < T.thread.n; j += quad) {
-            const int row = tg_piece_of(i, quad, 0, limits.lanes.m), col = j * limits.lanes.n;
+        for (int j = 0; j < mine::n; j += quad) {
+            const int row = tg_piece_of(i, mine::piece_m, 0, mine::lanes.m);
+            const int col = j * mine::lanes.n;
             *reinterpret_cast<float4 *>(to + row * pitch<T> + col) =
                 make_float4(acc.c[i][j + 1], acc.c[i][j], acc.c[i][j + 3], acc.c[i][j + 2]);
         }
 }
 
-template <tg_tile T, class S>
+template <tg_tile T, ways W, class S>
 __device__ void consume(const arguments &p, const work &w, const pipeline<S> &pipe)
 {
-    const lane me = lane_of<T>(consumer_thread());
-    accumulators<T> acc;
-    multiply(acc, w, pipe, me);
+    const lane me = lane_of<T, W>(consumer_thread());
+    accumulators<T, W> acc;
+    if constexpr (W.a_along_k)
+        multiply_along_k(acc, w, pipe, me);
+    else
+        multiply(acc, w, pipe, me);
     meet<1, consumers<T>>(); /* nobody reads the stages any more */
     park(pipe.stages, acc, me);
     meet<1, consumers<T>>();
@@ -177,7 +251,7 @@ __global__ void __launch_bounds__(shape<T, W>::threads, shape<T, W>::blocks)
         producer<T, W>{p, w, pipe, (int)threadIdx.x}.run();
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(S::consumer_registers));
-        consume<T>(p, w, pipe);
+        consume<T, W>(p, w, pipe);
     }
 }
 

@@ -36,11 +36,9 @@ inline encode_function find_encode()
 struct operand {
     const float *data;
     int64_t x_stride, k_stride, item_stride;
-    int x, k, items; /* items: 1 if all of the batch share one                      */
-    double products; /* in which its elements take part: all of the multiplications */
+    int x, k, items; /* items: 1 if all of the batch share one                    */
+    double turning;  /* microseconds that it takes if this is fetched along k     */
 };
-
-inline double products(const tg_call *c) { return (double)c->m * c->n * c->k * c->batch; }
 
 inline operand operand_a(const tg_call *c)
 {
@@ -51,9 +49,10 @@ inline operand operand_a(const tg_call *c)
             (int)c->m,
             (int)c->k,
             c->a_item == 0 ? 1 : (int)c->batch,
-            products(c)};
+            0};
 }
 
+/* To turn B on its way in disturbs the multiplication: measured on an H200. */
 inline operand operand_b(const tg_call *c)
 {
     return {(const float *)c->b,
@@ -63,11 +62,11 @@ inline operand operand_b(const tg_call *c)
             (int)c->n,
             (int)c->k,
             c->b_item == 0 ? 1 : (int)c->batch,
-            products(c)};
+            6e-9 * c->m * c->n * c->k * c->batch};
 }
 
-/* How it gets into shared memory: as it lies, turned on the way, or from a copy. */
-enum class way { straight, turned, copied };
+/* How it gets into shared memory: as the loop wants it, along k, or straight from a copy. */
+enum class way { straight, along_k, copied };
 
 /* The engine fetches lines of unit stride whose starts are multiples of 16 bytes. */
 inline bool engine_takes(const operand &o, bool along_k)
@@ -82,15 +81,13 @@ inline bool engine_takes(const operand &o, bool along_k)
            (uintptr_t)o.data % 16 == 0;
 }
 
-/* Turning disturbs the multiplication, copying takes a launch and the memory's time: microseconds
- * measured on an H200. */
+/* A copy takes a launch and the memory's time: microseconds measured on an H200. */
 inline way way_of(const operand &o)
 {
     if (engine_takes(o, false))
         return way::straight;
-    const double turn = 6e-9 * o.products;
     const double copy = 2 + (double)o.x * o.k * o.items * 8 / 3.5e6;
-    return engine_takes(o, true) && turn < copy ? way::turned : way::copied;
+    return engine_takes(o, true) && o.turning < copy ? way::along_k : way::copied;
 }
 
 inline int64_t copy_pitch(const operand &o) { return tg_round_up(o.x, 32); }
@@ -153,20 +150,20 @@ template <tg_tile T> int takes(const tg_call *call)
     return tiles * call->batch * tg_max(1, call->splits) < 1e9 && copied < 4e12;
 }
 
-/* The box is as wide as the block and block.k deep, or, to be turned, 32 k wide. */
+/* The box is as wide as the block and block.k deep, or, along k, 32 k wide. */
 inline bool encode(encode_function encode, CUtensorMap *map, const operand &o, int box_x, int box_k)
 {
-    const bool turn = o.x_stride != 1;
-    const cuuint64_t x = o.x, k = o.k, across = turn ? o.x_stride : o.k_stride;
+    const bool along_k = o.x_stride != 1;
+    const cuuint64_t x = o.x, k = o.k, across = along_k ? o.x_stride : o.k_stride;
     const cuuint64_t item = o.items == 1 ? across : o.item_stride;
-    const cuuint64_t size[3] = {turn ? k : x, turn ? x : k, (cuuint64_t)o.items};
+    const cuuint64_t size[3] = {along_k ? k : x, along_k ? x : k, (cuuint64_t)o.items};
     const cuuint64_t stride[2] = {across * 4, item * 4};
-    const cuuint32_t box[3] = {(cuuint32_t)(turn ? raw_k : box_x),
-                               (cuuint32_t)(turn ? box_x : box_k), 1};
+    const cuuint32_t box[3] = {(cuuint32_t)(along_k ? raw_k : box_x),
+                               (cuuint32_t)(along_k ? box_x : box_k), 1};
     const cuuint32_t every[3] = {1, 1, 1};
     return encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 3, const_cast<float *>(o.data), size,
                   stride, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                  turn ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
+                  along_k ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
@@ -178,7 +175,7 @@ inline operand fetched(const operand &o, void *memory, tg_prepass::copy *copy)
         return o;
     *copy = {o.data, (float *)memory, o.x_stride, o.k_stride, o.item_stride, copy_pitch(o), o.x,
              o.k,    o.items};
-    return {copy->to, 1, copy->pitch, copy->item_pitch(), o.x, o.k, o.items, o.products};
+    return {copy->to, 1, copy->pitch, copy->item_pitch(), o.x, o.k, o.items, 0};
 }
 
 inline void describe_c(arguments *args, const tg_call *call)

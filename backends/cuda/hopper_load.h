@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hopper's f32 kernel: how operands get into shared memory, k-major.
+ * Hopper's f32 kernel: how operands get into shared memory.
  *
  *   memory            raw stage               stage
- *   x --->                                    x --->          straight: the copy engine fetches
- * k a b c  ------------------------------>  k a b c           the box as it is wanted
+ *   x --->                                    x --->          straight, k-major: the copy engine
+ * k a b c  ------------------------------>  k a b c           fetches the box as it is wanted
  * | a b c                                   | a b c
  *
- *   k --->              k --->                x --->          turned: the engine fetches rows of
- * x a a a  ---------> x a a a  ---------->  k a b c           32 k, and four warps that are there
- * | b b b             | b b b    4 warps    | a b c           for it turn them over
+ *   k --->                                    k --->          A along k: the engine fetches rows of
+ * m a a a  ------------------------------>  m a a a           32 k, and the consumers read them so
+ * | b b b                                   | b b b
+ *
+ *   k --->              k --->                n --->          B along k: four warps that are there
+ * n a a a  ---------> n a a a  ---------->  k a b c           for it turn such rows over
+ * | b b b             | b b b    4 warps    | a b c
  *
  * A stage is full when everything in it has arrived, and empty when all consumer warps have left
  * it. */
@@ -94,9 +98,9 @@ template <class S> struct pipeline {
 
     __device__ void init(int consumer_threads) const
     {
-        const int turners = S::raw ? producers : 0, engine = S::ready ? 1 : 0;
+        const int turners = S::raw ? producers : 0;
         for (int stage = 0; stage < S::stages; stage++) {
-            barrier_init(&full[stage], turners + engine);
+            barrier_init(&full[stage], turners + 1);
             barrier_init(&empty[stage], S::raw ? consumer_threads : consumer_threads / 32);
         }
         for (int stage = 0; stage < S::raw_stages; stage++)
@@ -131,27 +135,30 @@ template <tg_tile T, ways W> struct producer {
         uint64_t *full = &pipe.full[stage];
         const int k = (w.first + step) * T.block.k;
         barrier_expect(full, S::ready * 4);
-        if constexpr (!W.turn_a)
+        if constexpr (W.a_along_k)
+            fetch_rows<T.block.m>(to, p.a, k, w.row, w.item * p.a_items, full);
+        else
             fetch_box(to, p.a, w.row, k, w.item * p.a_items, full);
-        if constexpr (!W.turn_b)
+        if constexpr (!W.b_along_k)
             fetch_box(to + S::a, p.b, w.col, k, w.item * p.b_items, full);
     }
 
-    /* In raw rows pieces of four k change places: piece p of row x is at p ^ x % 8. */
     __device__ void fetch_raw(int step, int stage) const
     {
-        float *to = pipe.raw + stage * S::raw;
         uint64_t *full = &pipe.raw_full[stage];
-        const int first_k = (w.first + step) * T.block.k;
         barrier_expect(full, S::raw * 4);
+        fetch_rows<T.block.n>(pipe.raw + stage * S::raw, p.b, (w.first + step) * T.block.k, w.col,
+                              w.item * p.b_items, full);
+    }
+
+    /* In such rows pieces of four k change places: piece p of row x is at p ^ x % 8. */
+    template <int Extent>
+    __device__ static void fetch_rows(float *to, const CUtensorMap &map, int first_k, int x,
+                                      int item, uint64_t *full)
+    {
 #pragma unroll
-        for (int k = 0; k < T.block.k; k += raw_k) {
-            if constexpr (W.turn_a)
-                fetch_box(to + k * T.block.m, p.a, first_k + k, w.row, w.item * p.a_items, full);
-            if constexpr (W.turn_b)
-                fetch_box(to + S::raw - S::b + k * T.block.n, p.b, first_k + k, w.col,
-                          w.item * p.b_items, full);
-        }
+        for (int k = 0; k < T.block.k; k += raw_k)
+            fetch_box(to + k * Extent, map, first_k + k, x, item, full);
     }
 
     /* A lane reads four k of its row, and writes one to each of four rows of the stage. Its
@@ -185,13 +192,10 @@ template <tg_tile T, ways W> struct producer {
             float *to = pipe.stages + at.stage * S::stage;
             const float *from = pipe.raw + raw_at.stage * S::raw;
             barrier_wait(&pipe.empty[at.stage], at.parity ^ 1);
-            if (S::ready && thread == 0)
+            if (thread == 0)
                 fetch_ready(step, at.stage);
             barrier_wait(&pipe.raw_full[raw_at.stage], raw_at.parity);
-            if constexpr (W.turn_a)
-                turn_over<T.block.m>(to, from);
-            if constexpr (W.turn_b)
-                turn_over<T.block.n>(to + S::a, from + S::raw - S::b);
+            turn_over<T.block.n>(to + S::a, from);
             meet<2, producers>();
             barrier_arrive(&pipe.full[at.stage]);
             if (thread == 0 && step + S::raw_stages < w.steps)

@@ -3,7 +3,7 @@
  * Hopper's f32 kernel: what follows from a row of the table, and what a block is to do.
  *
  *   shared memory of a block     stages x ( A [block.k][block.m] | B [block.k][block.n] )
- *                                raw_stages x what is fetched as it lies, and turned from there
+ *                                raw_stages x B as it is fetched along k, to be turned
  *                                barriers */
 #ifndef TG_HOPPER_SHAPE_H
 #define TG_HOPPER_SHAPE_H
@@ -13,9 +13,9 @@
 
 #include "call.h"
 
-/* The operands whose unit stride is along k: they are turned on their way in. */
+/* The operands that are fetched along k, because that is where their unit stride is. */
 struct tg_hopper_ways {
-    bool turn_a, turn_b;
+    bool a_along_k, b_along_k;
 };
 
 namespace tg_hopper
@@ -26,7 +26,7 @@ using ways = tg_hopper_ways;
 constexpr tg_limits limits = {{4, 8}, 1024, 16, 255, 4, 227 << 10, 0, 0, 0, 0};
 constexpr int producers = 128; /* registers are dealt out by groups of four warps */
 constexpr int quad = 4;        /* k of one loop body, and floats of one load      */
-constexpr int raw_k = 32;      /* of a row that is fetched to be turned           */
+constexpr int raw_k = 32;      /* of a row that is fetched along k                 */
 constexpr int group = 8;       /* rows of tiles that are walked down together     */
 
 TG_FN bool fits(tg_tile t)
@@ -36,11 +36,24 @@ TG_FN bool fits(tg_tile t)
     const tg_mn rep = tg_tile_rep(t, limits.lanes);
     return rep.m == 1 && rep.n == 1 && t.thread.m % quad == 0 && t.block.m <= 256 &&
            t.block.n <= 256 && t.block.k % raw_k == 0 && t.block.k % (t.slices * quad) == 0 &&
+           raw_k % (t.block.k / t.slices) == 0 &&
            tg_tile_threads(t, limits.lanes) % 128 == 0;
 }
 
 template <tg_tile T> constexpr int consumers = (int)tg_tile_threads(T, limits.lanes);
 template <tg_tile T> constexpr int pitch = T.block.n + quad; /* of a tile of C, in shared memory */
+
+/* What a lane has of its warp's part of C. Of an A along k it holds four k at once: there it has
+ * fewer rows and more columns, if the warp's part allows. Rows along k are dealt out one by one:
+ * eight neighbours lie in different banks. */
+template <tg_tile T, ways W> struct share {
+    static constexpr bool flat = W.a_along_k && T.thread.n < T.thread.m &&
+                                 T.thread.n * limits.lanes.n == T.warp.m &&
+                                 T.thread.m * limits.lanes.m == T.warp.n;
+    static constexpr tg_mn lanes = flat ? tg_mn{limits.lanes.n, limits.lanes.m} : limits.lanes;
+    static constexpr int m = flat ? T.thread.n : T.thread.m, n = flat ? T.thread.m : T.thread.n;
+    static constexpr int piece_m = W.a_along_k ? 1 : quad, piece_n = quad;
+};
 
 /* Sizes in shared memory count floats. */
 template <tg_tile T, ways W> struct shape {
@@ -48,7 +61,7 @@ template <tg_tile T, ways W> struct shape {
     static constexpr int slice_k = T.block.k / T.slices;
 
     static constexpr int a = T.block.m * T.block.k, b = T.block.n * T.block.k, stage = a + b;
-    static constexpr int raw = (W.turn_a ? a : 0) + (W.turn_b ? b : 0), ready = stage - raw;
+    static constexpr int raw = W.b_along_k ? b : 0, ready = stage - raw;
     static constexpr int blocks = threads <= 256 && T.stages * stage < 113 << 8 ? 2 : 1;
     static constexpr int memory = (blocks == 2 ? 112 : 226) << 8;
     static constexpr int stages = T.stages * stage + raw <= memory ? T.stages : T.stages - 1;
@@ -61,8 +74,8 @@ template <tg_tile T, ways W> struct shape {
     static constexpr int alone = (int)tg_max(bytes, 116 << 10); /* too much for two blocks */
     static_assert(floats <= memory && (raw == 0 || raw_stages > 0));
 
-    static constexpr int consumer_registers = blocks == 2 ? 216 : 232;
-    static constexpr int producer_registers = 40;
+    static constexpr int consumer_registers = blocks == 2 && !W.a_along_k ? 216 : 232;
+    static constexpr int producer_registers = blocks == 2 ? 256 - consumer_registers : 40;
 };
 
 /* How the tiles of C become blocks. The first tiles run whole, one block each; the others are cut
