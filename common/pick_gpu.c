@@ -95,21 +95,45 @@ static double rate(const tg_problem *p, int row, tg_tile t, const tg_limits *l, 
     return awake / ((1 + loads) / f.fmas + staged / f.bytes);
 }
 
-/* What it costs to bring an operand, x by k, to the engine's order: it is fetched along k, which
- * may slow every multiply-add, or copied first. */
-static double way_in(const tg_problem *p, int64_t x_stride, int64_t k_stride, int64_t x, double slow)
+/* Can the engine fetch it, along the axis of the first stride? */
+static int is_fetched(int64_t stride, int64_t other) { return stride == 1 && other % 4 == 0; }
+
+/* What it costs to bring an operand, x by k, to the engine's order: if it lies along k, that may
+ * slow every multiply-add; or it is copied first. */
+static double way_in(const tg_problem *p, int64_t x_stride, int64_t k_stride, int64_t x,
+                     double slow)
 {
-    if (x_stride == 1 && k_stride % 4 == 0)
+    if (is_fetched(x_stride, k_stride))
         return 0;
     const double items = (double)p->batch;
     const double along_k = slow * (double)p->m * (double)p->n * (double)p->k * items;
     const double copy = 6300 + 4.3e-3 * (double)x * (double)p->k * items;
-    return k_stride == 1 && x_stride % 4 == 0 && along_k < copy ? along_k : copy;
+    return is_fetched(k_stride, x_stride) && along_k < copy ? along_k : copy;
+}
+
+/* Rows take an A along k as it lies, so A and B change places if that helps. */
+static tg_problem oriented(const tg_problem *p, tg_tile t, const tg_limits *l)
+{
+    const int a = is_fetched(p->a.col_stride, p->a.row_stride);
+    const int b = is_fetched(p->b.row_stride, p->b.col_stride);
+    const int writes_columns = tg_tile_threads(t, l->lanes) % t.block.m == 0;
+    tg_problem q = *p;
+    if (!writes_columns || is_fetched(p->b.col_stride, p->b.row_stride) || !b ||
+        (a && p->m >= p->n))
+        return q;
+    q.m = p->n;
+    q.n = p->m;
+    q.a.row_stride = p->b.col_stride;
+    q.a.col_stride = p->b.row_stride;
+    q.b.row_stride = p->a.col_stride;
+    q.b.col_stride = p->a.row_stride;
+    return q;
 }
 
 /* A row of Hopper's pipeline. */
-static double engine_cycles(const tg_problem *p, tg_tile t, const tg_limits *l, tg_tail tail)
+static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits *l, tg_tail tail)
 {
+    const tg_problem turned = oriented(given, t, l), *const p = &turned;
     const double outputs = t.thread.m * t.thread.n, loads = t.thread.m + t.thread.n;
     const double share = 1.147 - 1.36 * loads / outputs - 0.018 * (t.slices - 1);
     const double start = 56 + 8 * t.slices; /* of a block, in k */

@@ -157,8 +157,7 @@ __device__ void multiply_along_k(accumulators<T, W> &acc, const work &w, const p
     constexpr int piece = quad * 4, row = raw_k * 4, last = quad - 1; /* bytes */
     const int first_k = me.slice * S::slice_k;
     const unsigned stages = shared_address(pipe.stages), first = first_k % raw_k * 4;
-    const unsigned a_0 =
-        stages + (first_k / raw_k * T.block.m + me.row) * row + me.row % 8 * piece;
+    const unsigned a_0 = stages + (first_k / raw_k * T.block.m + me.row) * row + me.row % 8 * piece;
     const unsigned b_0 = stages + (S::a + first_k * T.block.n + me.col) * 4;
     float a[mine::m][quad] = {}, b[2][mine::n] = {};
     turn<S::stages> at;

@@ -90,6 +90,21 @@ inline way way_of(const operand &o)
     return engine_takes(o, true) && o.turning < copy ? way::along_k : way::copied;
 }
 
+/* A is the operand that may lie along k, for nothing. If only B does, or both, and A is the smaller
+ * copy, C' = B'A' is multiplied. */
+template <tg_tile T> tg_call oriented(const tg_call *given)
+{
+    tg_call c = *given;
+    const bool a = engine_takes(operand_a(given), true), b = engine_takes(operand_b(given), true);
+    if (!writes_columns<T> || engine_takes(operand_b(given), false) || !b || (a && c.m >= c.n))
+        return c;
+    c.m = given->n, c.n = given->m;
+    c.a = given->b, c.a_row = given->b_col, c.a_col = given->b_row, c.a_item = given->b_item;
+    c.b = given->a, c.b_row = given->a_col, c.b_col = given->a_row, c.b_item = given->a_item;
+    c.c_row = given->c_col, c.c_col = given->c_row;
+    return c;
+}
+
 inline int64_t copy_pitch(const operand &o) { return tg_round_up(o.x, 32); }
 
 inline size_t copy_bytes(const operand &o)
@@ -133,9 +148,10 @@ template <tg_tile T> struct layout {
     }
 };
 
-template <tg_tile T> size_t workspace(const tg_call *call)
+template <tg_tile T> size_t workspace(const tg_call *given)
 {
-    return layout<T>(call, schedule_of<T>(call)).bytes;
+    const tg_call call = oriented<T>(given);
+    return layout<T>(&call, schedule_of<T>(&call)).bytes;
 }
 
 template <tg_tile T> int takes(const tg_call *call)
@@ -182,6 +198,7 @@ inline void describe_c(arguments *args, const tg_call *call)
 {
     args->c = (float *)call->c;
     args->c_row = call->c_row;
+    args->c_col = call->c_col;
     args->c_item = call->c_item;
     args->alpha = (float)call->alpha;
     args->beta = (float)call->beta;
@@ -213,8 +230,9 @@ int start(const arguments &args, const tg_call *call, bool early, cudaStream_t s
     return cudaLaunchKernelEx(&config, kernel, args);
 }
 
-template <tg_tile T> int launch(const tg_call *call, void *on)
+template <tg_tile T> int launch(const tg_call *given, void *on)
 {
+    const tg_call turned = oriented<T>(given), *const call = &turned;
     static const encode_function encoder = find_encode();
     if (!encoder)
         return cudaErrorNotSupported;

@@ -217,12 +217,16 @@ template <tg_tile T, ways W> struct producer {
     /* The last thing that the block does is to read and write C: it had better be near. */
     __device__ void prefetch_c(int workers) const
     {
-        constexpr int line = 32, lines = T.block.n / line;
+        constexpr int line = 32;
         if (p.beta == 0 || w.parts > 1)
             return;
-        for (int at = thread; at < T.block.m * lines; at += workers) {
-            const int row = w.row + at / lines, col = w.col + at % lines * line;
-            const float *c = p.c + w.item * p.c_item + row * p.c_row + col;
+        const bool across = p.c_col != 1;
+        const int lines = (across ? T.block.m : T.block.n) / line;
+        for (int at = thread; at < T.block.m * T.block.n / line; at += workers) {
+            const int along = at % lines * line, other = at / lines;
+            const int row = w.row + (across ? along : other);
+            const int col = w.col + (across ? other : along);
+            const float *c = p.c + w.item * p.c_item + row * p.c_row + col * p.c_col;
             if (row < p.s.m && col < p.s.n)
                 asm volatile("prefetch.global.L2 [%0];" ::"l"(c));
         }

@@ -36,12 +36,13 @@ TG_FN bool fits(tg_tile t)
     const tg_mn rep = tg_tile_rep(t, limits.lanes);
     return rep.m == 1 && rep.n == 1 && t.thread.m % quad == 0 && t.block.m <= 256 &&
            t.block.n <= 256 && t.block.k % raw_k == 0 && t.block.k % (t.slices * quad) == 0 &&
-           raw_k % (t.block.k / t.slices) == 0 &&
-           tg_tile_threads(t, limits.lanes) % 128 == 0;
+           raw_k % (t.block.k / t.slices) == 0 && tg_tile_threads(t, limits.lanes) % 128 == 0;
 }
 
 template <tg_tile T> constexpr int consumers = (int)tg_tile_threads(T, limits.lanes);
 template <tg_tile T> constexpr int pitch = T.block.n + quad; /* of a tile of C, in shared memory */
+
+template <tg_tile T> constexpr bool writes_columns = consumers<T> % T.block.m == 0;
 
 /* What a lane has of its warp's part of C. Of an A along k it holds four k at once: there it has
  * fewer rows and more columns, if the warp's part allows. Rows along k are dealt out one by one:
@@ -94,7 +95,7 @@ struct arguments {
     CUtensorMap a, b; /* as it lies: two axes, and the item */
     schedule s;
     float *c;
-    int64_t c_row, c_item;
+    int64_t c_row, c_col, c_item; /* one of row and column is 1                    */
     float alpha, beta;
     int a_items, b_items; /* 0: one matrix for all                          */
     bool wide;            /* rows of C can be written four elements at once */

@@ -130,9 +130,43 @@ __device__ void write_tile(const arguments &p, const work &w, const Source &sour
     }
 }
 
+/* The same where columns of C lie together: four of them at once, a lane for each row. */
+template <tg_tile T, class Source>
+__device__ void write_columns(const arguments &p, const work &w, const Source &source)
+{
+    constexpr int step = consumers<T> / T.block.m * quad;
+    constexpr int at_once = (int)tg_min(4, T.block.n / step);
+    static_assert(T.block.n % (step * at_once) == 0);
+    const int in_row = consumer_thread() % T.block.m, row = w.row + in_row;
+    float *const c = p.c + w.item * p.c_item + row * p.c_row + w.col * p.c_col;
+    const int cols = row < p.s.m ? p.s.n - w.col : 0;
+    for (int from = consumer_thread() / T.block.m * quad; from < T.block.n;
+         from += step * at_once) {
+        vector<quad> old[at_once], sums[at_once];
+#pragma unroll
+        for (int i = 0; i < at_once * quad; i++) {
+            const int col = from + i / quad * step + i % quad;
+            old[i / quad].x[i % quad] = p.beta != 0 && col < cols ? c[col * p.c_col] : 0;
+        }
+        source.sum(in_row * T.block.n + from, step, sums);
+#pragma unroll
+        for (int i = 0; i < at_once * quad; i++) {
+            const int col = from + i / quad * step + i % quad;
+            const float sum = p.alpha * sums[i / quad].x[i % quad];
+            if (col < cols)
+                c[col * p.c_col] = p.beta != 0 ? fmaf(p.beta, old[i / quad].x[i % quad], sum) : sum;
+        }
+    }
+}
+
 template <tg_tile T, class Source>
 __device__ void write_tile(const arguments &p, const work &w, const Source &source)
 {
+    if constexpr (writes_columns<T>)
+        if (p.c_col != 1) {
+            write_columns<T>(p, w, source);
+            return;
+        }
     if (p.wide)
         write_tile<T, quad>(p, w, source);
     else
