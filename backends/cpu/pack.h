@@ -8,7 +8,7 @@
  *
  * Needs: TG_T the element type, NAME(x) to mark x with it. */
 #ifndef FETCH_ROWS
-#define FETCH_ROWS 4   /* how far ahead of a copy memory is fetched */
+#define FETCH_ROWS 4    /* how far ahead of a copy memory is fetched */
 #define FETCH_BYTES 256 /* and of a transposition, along its rows */
 #endif
 

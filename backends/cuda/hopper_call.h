@@ -92,17 +92,11 @@ inline way way_of(const operand &o)
 
 /* A is the operand that may lie along k, for nothing. If only B does, or both, and A is the smaller
  * copy, C' = B'A' is multiplied. */
-template <tg_tile T> tg_call oriented(const tg_call *given)
+template <tg_tile T> tg_call oriented(const tg_call *c)
 {
-    tg_call c = *given;
-    const bool a = engine_takes(operand_a(given), true), b = engine_takes(operand_b(given), true);
-    if (!writes_columns<T> || engine_takes(operand_b(given), false) || !b || (a && c.m >= c.n))
-        return c;
-    c.m = given->n, c.n = given->m;
-    c.a = given->b, c.a_row = given->b_col, c.a_col = given->b_row, c.a_item = given->b_item;
-    c.b = given->a, c.b_row = given->a_col, c.b_col = given->a_row, c.b_item = given->a_item;
-    c.c_row = given->c_col, c.c_col = given->c_row;
-    return c;
+    const bool a = engine_takes(operand_a(c), true), b = engine_takes(operand_b(c), true);
+    const bool stays = !writes_columns<T> || engine_takes(operand_b(c), false) || !b;
+    return stays || (a && c->m >= c->n) ? *c : tg_transposed(c);
 }
 
 inline int64_t copy_pitch(const operand &o) { return tg_round_up(o.x, 32); }
@@ -148,10 +142,12 @@ template <tg_tile T> struct layout {
     }
 };
 
-template <tg_tile T> size_t workspace(const tg_call *given)
+/* Which way round it will be depends on addresses that are not known yet. */
+template <tg_tile T> size_t workspace(const tg_call *call)
 {
-    const tg_call call = oriented<T>(given);
-    return layout<T>(&call, schedule_of<T>(&call)).bytes;
+    const tg_call turned = tg_transposed(call);
+    return tg_max(layout<T>(call, schedule_of<T>(call)).bytes,
+                  layout<T>(&turned, schedule_of<T>(&turned)).bytes);
 }
 
 template <tg_tile T> int takes(const tg_call *call)
@@ -232,7 +228,7 @@ int start(const arguments &args, const tg_call *call, bool early, cudaStream_t s
 
 template <tg_tile T> int launch(const tg_call *given, void *on)
 {
-    const tg_call turned = oriented<T>(given), *const call = &turned;
+    const tg_call best = oriented<T>(given), *const call = &best;
     static const encode_function encoder = find_encode();
     if (!encoder)
         return cudaErrorNotSupported;

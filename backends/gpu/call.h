@@ -34,6 +34,17 @@ static inline unsigned tg_slot(const void *address, unsigned slots)
     return (unsigned)((uint64_t)(uintptr_t)address * 0x9E3779B97F4A7C15u >> 40) % slots;
 }
 
+/* The same product as C' = B'A'. */
+static inline tg_call tg_transposed(const tg_call *c)
+{
+    tg_call t = *c;
+    t.m = c->n, t.n = c->m;
+    t.a = c->b, t.a_row = c->b_col, t.a_col = c->b_row, t.a_item = c->b_item;
+    t.b = c->a, t.b_row = c->a_col, t.b_col = c->a_row, t.b_item = c->a_item;
+    t.c_row = c->c_col, t.c_col = c->c_row;
+    return t;
+}
+
 /* One row of the table compiled for one type. Errors are the runtime's own codes; 0: no error. */
 typedef struct tg_kernel_entry {
     int (*takes)(const tg_call *call);        /* can it run this call? NULL: any           */

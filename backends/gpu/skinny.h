@@ -185,19 +185,6 @@ __global__ void GPU_BOUNDS((skinny<T, T_elem>::threads), (skinny<T, T_elem>::blo
 /* --------------------------------------------------------------------------------------- launching
  */
 
-/* C^T = B^T A^T, if that makes m the thin side. */
-inline tg_call skinny_turned(const tg_call &p)
-{
-    tg_call q = p;
-    if (p.m <= p.n)
-        return q;
-    q.m = p.n, q.n = p.m;
-    q.a = p.b, q.a_row = p.b_col, q.a_col = p.b_row, q.a_item = p.b_item;
-    q.b = p.a, q.b_row = p.a_col, q.b_col = p.a_row, q.b_item = p.a_item;
-    q.c_row = p.c_col, q.c_col = p.c_row;
-    return q;
-}
-
 template <tg_tile T, typename T_elem> int skinny_takes(const tg_call *p)
 {
     const int64_t blocks_n = tg_ceil_div(tg_max(p->m, p->n), T.block.n);
@@ -209,7 +196,7 @@ template <tg_tile T, typename T_elem> int skinny_launch(const tg_call *p, void *
 {
     using shape = skinny<T, T_elem>;
     constexpr int64_t bytes = T.vec * sizeof(T_elem);
-    const tg_call q = skinny_turned(*p);
+    const tg_call q = p->m <= p->n ? *p : tg_transposed(p); /* m is the thin side */
     const skinny_call<T_elem> call = {static_cast<const T_elem *>(q.a),
                                       static_cast<const T_elem *>(q.b),
                                       static_cast<T_elem *>(q.c),
