@@ -48,7 +48,7 @@ static int is_fed_by_engine(tg_tile t, const tg_limits *l, int bytes)
 
 static family family_of(int row, tg_tile t, int bytes)
 {
-    const family batch = {97, 3.06, 31, 2600};
+    const family batch = {91.5, 0.39, 28.2, 3780};
     const family plain = {70, 3.4, 30, 3000};
     const family matrix = {107, 0, 128, 2900}, plain_f64 = {36, 3.4, 30, 2000};
     if (!tg_tile_is_fma(t))
@@ -107,7 +107,7 @@ static double way_in(const tg_problem *p, int64_t x_stride, int64_t k_stride, in
         return 0;
     const double items = (double)p->batch;
     const double along_k = slow * (double)p->m * (double)p->n * (double)p->k * items;
-    const double copy = 6300 + 4.3e-3 * (double)x * (double)p->k * items;
+    const double copy = 4250 + 3.9e-3 * (double)x * (double)p->k * items;
     return is_fetched(k_stride, x_stride) && along_k < copy ? along_k : copy;
 }
 
@@ -135,8 +135,8 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
 {
     const tg_problem turned = oriented(given, t, l), *const p = &turned;
     const double outputs = t.thread.m * t.thread.n, loads = t.thread.m + t.thread.n;
-    const double share = 1.147 - 1.36 * loads / outputs - 0.018 * (t.slices - 1);
-    const double start = 56 + 8 * t.slices; /* of a block, in k */
+    const double share = 1.2 - 1.8 * loads / outputs - 0.0103 * (t.slices - 1);
+    const double start = 36 + 27.5 * t.slices; /* of a block, in k */
     const int64_t resident = (int64_t)resident_blocks(t, l, 4), slots = resident * l->units;
     const int64_t steps = tg_max(1, tg_ceil_div(p->k, t.block.k));
     const double all = (double)tg_ceil_div(p->m, t.block.m) * (double)tg_ceil_div(p->n, t.block.n) *
@@ -146,15 +146,14 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
     const int64_t part =
         tail == TG_TAIL_SPLIT && left > 0 ? tg_tail_steps(left, slots, steps, t.block.k) : steps;
     const double parts = (double)tg_ceil_div(steps, part);
-    const double has_unit_alone = resident > 1 && (double)left * parts <= l->units ? 0.56 : 1;
     double k = waves * ((double)p->k + start), split = 0;
     if (left > 0 && parts == 1)
-        k += ((double)p->k + start) * has_unit_alone;
+        k += (double)p->k + start;
     else if (left > 0) {
-        k += tg_tail_time(left, slots, steps, part, t.block.k) * (waves == 0 ? has_unit_alone : 1);
-        split = (waves == 0 ? 7000 : 2100) + 0.08 * t.block.m * t.block.n * parts;
+        k += tg_tail_time(left, slots, steps, part, t.block.k);
+        split = (waves == 0 ? 9450 : 0) + 0.49 * t.block.m * t.block.n * parts;
     }
-    return 5200 + way_in(p, p->a.row_stride, p->a.col_stride, p->m, 0) +
+    return 1150 + way_in(p, p->a.row_stride, p->a.col_stride, p->m, 0) +
            way_in(p, p->b.col_stride, p->b.row_stride, p->n, 2.3e-5) + split +
            k * t.block.m * t.block.n * (double)resident / (128 * share);
 }
