@@ -127,15 +127,17 @@ template <tg_tile T, typename T_elem, skinny_b way> struct skinny_reader {
                     for (int e = 0; e < T.vec; e++)
                         to[i][j + e] = x.at[e];
                 }
-        else if constexpr (way == skinny_b::along_k)
+        else if constexpr (way == skinny_b::along_k) {
+            vector<T_elem, T.vec> x[T.thread.n];
 #pragma unroll
-            for (int j = 0; j < T.thread.n; j++) {
-                const auto x = load_vector<T.vec>(b + offset[j]);
+            for (int j = 0; j < T.thread.n; j++)
+                x[j] = load_vector<T.vec>(b + offset[j]);
 #pragma unroll
-                for (int i = 0; i < T.vec; i++)
-                    to[i][j] = x.at[i];
-            }
-        else
+            for (int i = 0; i < T.vec; i++) /* as part_of_step: clang merges stores of like order */
+#pragma unroll
+                for (int j = 0; j < T.thread.n; j++)
+                    to[i][j] = x[j].at[i];
+        } else
             part_of_step(b, T.vec, to);
     }
 
