@@ -23,11 +23,10 @@
 #define GPU_IS_UNREGISTERED(attributes) ((void)(attributes), 0) /* then it fails to ask */
 #endif
 
-/* Of a kernel: the threads of a block, and the blocks that a compute unit is to run at once, said
- * in waves of each of its four SIMDs. */
-#define GPU_BOUNDS(threads, blocks)                               \
-    __attribute__((amdgpu_flat_work_group_size(threads, threads), \
-                   amdgpu_waves_per_eu(int(tg_max(1, (threads) * (blocks) / TG_WAVE / 4)))))
+/* Of a kernel: the threads of a block. How many blocks a compute unit runs at once is left to the
+ * compiler: its targets have from 256 to 512 KiB of registers, and what is asked for beyond that is
+ * paid in private memory. */
+#define GPU_BOUNDS(threads, blocks) __attribute__((amdgpu_flat_work_group_size(threads, threads)))
 
 /* Blocks of so many threads in a grid: the threads of all are counted in 32 bits. */
 #define GPU_MOST_BLOCKS(threads) (int64_t(UINT32_MAX) / (threads))
