@@ -99,7 +99,8 @@ def bench_table(log):
 
 
 def summary_table(logs, link_to):
-    """One line a log: how it stands beside each peer."""
+    """One line a log of a race: how it stands beside each peer."""
+    logs = [one for one in logs if "geometric_means" in one[2]]
     peers = list(dict.fromkeys(peer for _, _, log in logs for peer in peers_of(log)))
     head = ["list", "type", "threads", "cases", "of peak"]
     head += [x for peer in peers for x in (f"× {peer}", "worst", "best")]
