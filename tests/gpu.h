@@ -16,6 +16,7 @@ void test_devices(void);
 void test_every_row(void);
 void test_batch(void);
 void test_large(void);
+void test_host_time(void);
 void test_memory(void);
 void test_sticky_error(void);
 int fault_child(void); /* what the program does that test_sticky_error starts */
@@ -62,6 +63,7 @@ typedef struct gpu_driver {
     int (*graph_destroy)(void *graph);
     /* Starts a kernel that stores where there is no memory; NULL: the test has none for it. */
     int (*start_faulty_kernel)(void);
+    int (*start_empty_kernel)(void); /* with arguments such as the library's kernels have */
 } gpu_driver;
 
 /* Looks the functions up; 0: the driver of this backend is not there, or not known here. */

@@ -35,22 +35,33 @@ static int cuda_use(int index)
            cuda.context_retain(&context, device) || cuda.context_set(context);
 }
 
+static void *cuda_kernel(const char *text)
+{
+    void *module, *function;
+    return cuda.module_load(&module, text) || cuda.module_function(&function, module, "kernel")
+               ? NULL
+               : function;
+}
+
+#define PTX(parameters, body)                                                                 \
+    ".version 6.3\n.target sm_75\n.address_size 64\n.visible .entry kernel(" parameters ")\n" \
+    "{\n" body "    ret;\n}\n"
+
 static int cuda_start_faulty_kernel(void)
 {
-    static const char text[] = ".version 6.3\n"
-                               ".target sm_75\n"
-                               ".address_size 64\n"
-                               ".visible .entry store_nowhere()\n"
-                               "{\n"
-                               "    .reg .b64 %at;\n"
-                               "    mov.u64 %at, 64;\n"
-                               "    st.global.u32 [%at], 0;\n"
-                               "    ret;\n"
-                               "}\n";
-    void *module, *function;
-    return cuda.module_load(&module, text) ||
-           cuda.module_function(&function, module, "store_nowhere") ||
-           cuda.launch(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+    void *kernel =
+        cuda_kernel(PTX("", ".reg .b64 %at; mov.u64 %at, 64; st.global.u32 [%at], 0;\n"));
+    return !kernel || cuda.launch(kernel, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+}
+
+static int cuda_start_empty_kernel(void)
+{
+    static void *kernel;
+    char argument[200] = {0};
+    void *arguments[] = {argument};
+    if (!kernel)
+        kernel = cuda_kernel(PTX(".param .align 8 .b8 argument[200]", ""));
+    return !kernel || cuda.launch(kernel, 132, 1, 1, 256, 1, 1, 0, NULL, arguments, NULL);
 }
 
 /* ---------------------------------------------------------------------------------------- names */
@@ -102,7 +113,9 @@ static const struct {
     {"cuda",
      "libcuda.so.1",
      cuda_functions,
-     {.use = cuda_use, .start_faulty_kernel = cuda_start_faulty_kernel}},
+     {.use = cuda_use,
+      .start_faulty_kernel = cuda_start_faulty_kernel,
+      .start_empty_kernel = cuda_start_empty_kernel}},
     {"hip", "libamdhip64.so", hip_functions, {.use = NULL}},
 };
 

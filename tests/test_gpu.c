@@ -4,7 +4,8 @@
  * tested on all backends alike, by the other programs.
  *
  *     test_gpu [PART ...]     streams, graphs, order, close, devices, rows, batch, memory, fault;
- *                             all without it. large: 20 GB of device memory, only if named
+ *                             all without it. Only if named: large, 20 GB of device memory; host,
+ *                             the time of a call
  *
  * The backend is the first GPU one that opens, or the one that TG_TEST_BACKEND names. Exit status
  * 77: there is none here. */
@@ -144,18 +145,20 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } parts[] = {{"streams", test_streams},    {"graphs", test_graphs},
-                 {"order", test_order},        {"close", test_close_in_flight},
-                 {"devices", test_devices},    {"rows", test_every_row},
-                 {"batch", test_batch},        {"memory", test_memory},
-                 {"fault", test_sticky_error}, {"large", test_large}};
+        int only_if_named;
+    } parts[] = {{"streams", test_streams, 0},    {"graphs", test_graphs, 0},
+                 {"order", test_order, 0},        {"close", test_close_in_flight, 0},
+                 {"devices", test_devices, 0},    {"rows", test_every_row, 0},
+                 {"batch", test_batch, 0},        {"memory", test_memory, 0},
+                 {"fault", test_sticky_error, 0}, {"large", test_large, 1},
+                 {"host", test_host_time, 1}};
     gpu_backend = first_gpu();
     if (!gpu_backend)
         return 77;
     if (argc > 1 && strcmp(argv[1], "--child") == 0)
         return fault_child();
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        int is_wanted = argc < 2 && strcmp(parts[i].name, "large") != 0;
+        int is_wanted = argc < 2 && !parts[i].only_if_named;
         for (int word = 1; word < argc; word++)
             is_wanted |= strcmp(argv[word], parts[i].name) == 0;
         if (is_wanted)
