@@ -16,6 +16,7 @@ typedef struct tg_step {
     const void *a, *b;
     void *c;
     int64_t a_row, a_col, b_row, c_row;
+    const char *next, *next_end; /* needed soon: run may fetch some of it, and moves next on */
     int rows, vectors;
     double alpha, beta;
 } tg_step;
@@ -23,7 +24,7 @@ typedef struct tg_step {
 /* run also takes fewer rows and vectors than the thread tile has, if is_ragged; else it ignores
  * both and always does all of the tile. */
 typedef struct tg_kernel {
-    void (*run)(const tg_step *step); /* NULL where vec is wider than a register */
+    void (*run)(tg_step *step); /* NULL where vec is wider than a register */
     int is_ragged;
 } tg_kernel;
 

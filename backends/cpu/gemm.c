@@ -144,13 +144,19 @@ static const void *read_panel(const job *j, const staged *s, int64_t panel, int6
     return panel_at(j, s, panel) + k_offset * *k_stride * j->bytes;
 }
 
-/* One warp tile of a block, over one slice of its k. */
+/* One warp tile of a block, over one slice of its k. Meanwhile the columns of B that this thread
+ * takes next come to L2. */
 static void multiply_warp(const job *j, const team *t, const staged *a, const staged *b, char *c,
-                          range rows, range cols, range ks, double beta)
+                          range rows, range cols, range next, range ks, double beta)
 {
     const int64_t c_row = j->p->c.row_stride, c_col = j->p->c.col_stride;
     const int all_vectors = (int)(b->line / j->tile.vec), is_c_in_rows = c_col == 1 || b->line == 1;
-    tg_step s = {.k = ks.end - ks.begin, .c_row = c_row, .alpha = j->p->alpha, .beta = beta};
+    tg_step s = {.k = ks.end - ks.begin,
+                 .c_row = c_row,
+                 .next = panel_at(j, b, next.begin / b->line),
+                 .next_end = panel_at(j, b, tg_ceil_div(next.end, b->line)),
+                 .alpha = j->p->alpha,
+                 .beta = beta};
     int64_t panel_a = rows.begin / a->line;
     for (int64_t m = rows.begin; m < rows.end; m += a->line, panel_a++) { /* loop 2: A from L1 */
         const int64_t m_left = tg_min(a->line, a->lines.end - a->lines.begin - m);
@@ -172,21 +178,31 @@ static void multiply_warp(const job *j, const team *t, const staged *a, const st
     }
 }
 
+/* The columns of a warp tile; they and those of the next change before the rows do. */
+static range columns_of(const job *j, int64_t n, int64_t warps_n, int64_t warp)
+{
+    const int64_t begin = warp % warps_n * j->tile.warp.n;
+    return (range){begin, tg_min(n, begin + j->tile.warp.n)};
+}
+
 /* All warp tiles of a block, this thread's share of them. */
 static void multiply_block(const job *j, const team *t, const staged *a, const staged *b, char *c,
                            double beta)
 {
     const int64_t m = a->lines.end - a->lines.begin, n = b->lines.end - b->lines.begin;
     const int64_t k = a->ks.end - a->ks.begin;
-    const int64_t warp_m = j->tile.warp.m, warp_n = j->tile.warp.n;
-    const int64_t warps_n = tg_ceil_div(n, warp_n), warps = tg_ceil_div(m, warp_m) * warps_n;
+    const int64_t warp_m = j->tile.warp.m, warps_n = tg_ceil_div(n, j->tile.warp.n);
+    const int64_t warps = tg_ceil_div(m, warp_m) * warps_n;
     const int64_t slice = tg_ceil_div(j->tile.block.k, j->tile.slices);
-    for (int64_t warp = t->me * warps / t->size; warp < (t->me + 1) * warps / t->size; warp++) {
+    const int64_t end = (t->me + 1) * warps / t->size;
+    for (int64_t warp = t->me * warps / t->size; warp < end; warp++) {
         const range rows = {warp / warps_n * warp_m, tg_min(m, (warp / warps_n + 1) * warp_m)};
-        const range cols = {warp % warps_n * warp_n, tg_min(n, (warp % warps_n + 1) * warp_n)};
+        const range cols = columns_of(j, n, warps_n, warp);
+        const int is_next_far = warp + 1 < end && warps_n > 1 && !b->in_place;
+        const range next = is_next_far ? columns_of(j, n, warps_n, warp + 1) : (range){0, 0};
         for (int64_t k0 = 0; k0 < k; k0 += slice) {
             const range ks = {k0, tg_min(k, k0 + slice)};
-            multiply_warp(j, t, a, b, c, rows, cols, ks, k0 ? 1 : beta);
+            multiply_warp(j, t, a, b, c, rows, cols, next, ks, k0 ? 1 : beta);
         }
     }
 }

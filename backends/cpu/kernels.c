@@ -94,6 +94,13 @@ enum { MOST_ACCUMULATORS = 32, MOST_VECTORS = 8 };
 #undef NAME
 #undef TG_T
 
+/* Is each k of the panels next to the one before? A panel of A that is less than half full is not
+ * worth a body. */
+static int is_packed(const tg_step *s, int mr, int nr, int vectors)
+{
+    return s->a_col == s->rows && s->b_row == nr && s->vectors == vectors && 2 * s->rows > mr;
+}
+
 /* One function for each type and row. Rows whose vec is wider than a register are left empty.
  * The CPU's own rows (no block of their own) that fill the register have a body for every smaller
  * number of rows and vectors too, so that ragged edges cost what they are worth. */
@@ -104,16 +111,22 @@ enum { MOST_ACCUMULATORS = 32, MOST_VECTORS = 8 };
 #define RAGGED(ctype, vec, block_m) ((block_m) == 0 && (vec) * sizeof(ctype) == VEC_BYTES)
 #define OUTER(ctype, vec, rows, vectors, form) \
     outer_##ctype##_##vec(rows, vectors, form == TG_OUTER_T, step)
-#define IF_ROWS(count, ctype, mr, nv, vec, form)  \
-    case count:                                   \
-        if ((count) > (mr))                       \
-            return;                               \
-        if (step->vectors == 1)                   \
-            OUTER(ctype, vec, count, 1, form);    \
-        else if ((nv) >= 2 && step->vectors == 2) \
-            OUTER(ctype, vec, count, 2, form);    \
-        else if ((nv) >= 3)                       \
-            OUTER(ctype, vec, count, 3, form);    \
+/* Full panels as they are packed have bodies of their own, with cases below zero. */
+#define IS_PACKED(mr, nr, vec, form) ((form) == TG_OUTER_T && is_packed(step, mr, nr, (nr) / (vec)))
+#define IF_ROWS(count, ctype, mr, nv, vec, form)                         \
+    case count:                                                          \
+        if ((count) > (mr))                                              \
+            return;                                                      \
+        if (step->vectors == 1)                                          \
+            OUTER(ctype, vec, count, 1, form);                           \
+        else if ((nv) >= 2 && step->vectors == 2)                        \
+            OUTER(ctype, vec, count, 2, form);                           \
+        else if ((nv) >= 3)                                              \
+            OUTER(ctype, vec, count, 3, form);                           \
+        return;                                                          \
+    case -(count):                                                       \
+        if (form == TG_OUTER_T && (count) <= (mr) && 2 * (count) > (mr)) \
+            packed_##ctype##_##vec(count, nv, step);                     \
         return;
 #define FOR_ROWS(...)        \
     IF_ROWS(1, __VA_ARGS__)  \
@@ -133,19 +146,19 @@ enum { MOST_ACCUMULATORS = 32, MOST_VECTORS = 8 };
 #define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note) \
     KERNEL(float, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form)          \
     KERNEL(double, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form)
-#define KERNEL(ctype, name, block_m, mr, nr, vec, form)      \
-    static void name##_##ctype(const tg_step *step)          \
-    {                                                        \
-        if (WIDE(ctype, vec))                                \
-            return;                                          \
-        if (RAGGED(ctype, vec, block_m))                     \
-            switch (step->rows) {                            \
-                FOR_ROWS(ctype, mr, (nr) / (vec), vec, form) \
-            }                                                \
-        else if (form == TG_DOT)                             \
-            dot_##ctype##_##vec(mr, (nr) / (vec), step);     \
-        else                                                 \
-            OUTER(ctype, vec, mr, (nr) / (vec), form);       \
+#define KERNEL(ctype, name, block_m, mr, nr, vec, form)                        \
+    static void name##_##ctype(tg_step *step)                                  \
+    {                                                                          \
+        if (WIDE(ctype, vec))                                                  \
+            return;                                                            \
+        if (RAGGED(ctype, vec, block_m))                                       \
+            switch (IS_PACKED(mr, nr, vec, form) ? -step->rows : step->rows) { \
+                FOR_ROWS(ctype, mr, (nr) / (vec), vec, form)                   \
+            }                                                                  \
+        else if (form == TG_DOT)                                               \
+            dot_##ctype##_##vec(mr, (nr) / (vec), step);                       \
+        else                                                                   \
+            OUTER(ctype, vec, mr, (nr) / (vec), form);                         \
     }
 #include "tiles.def"
 

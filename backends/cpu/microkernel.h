@@ -41,14 +41,11 @@ static inline __attribute__((always_inline)) void NAME(update)(const VECTOR *acc
 }
 
 /* acc += a * b over k. A lies along k, or across it (k-major): then it is fetched ahead like B. */
-static inline __attribute__((always_inline)) void NAME(steps)(VECTOR *acc, int mr, int nv,
-                                                              int is_k_major, int64_t k,
-                                                              const tg_step *s, const TG_T **a_at,
-                                                              const TG_T **b_at)
+static inline __attribute__((always_inline)) void
+NAME(steps)(VECTOR *acc, int mr, int nv, int is_k_major, int64_t k, int64_t a_row, int64_t a_col,
+            int64_t b_row, const TG_T **a_at, const TG_T **b_at)
 {
     const TG_T *a = *a_at, *b = *b_at;
-    const int64_t a_row = is_k_major ? 1 : s->a_row, a_col = is_k_major ? s->a_col : 1;
-    const int64_t b_row = s->b_row;
     VECTOR b_now[MOST_VECTORS];
 #pragma GCC unroll 4
     for (int64_t p = 0; p < k; p++) {
@@ -77,10 +74,12 @@ static inline __attribute__((always_inline)) void NAME(fetch_row)(const TG_T *c,
 
 /* C is best fetched a row at a time, and late: all at once it keeps A and B waiting, and early it
  * is pushed out of L1 again. Where A is read along k there are no registers for that. */
-static inline __attribute__((always_inline)) void NAME(outer)(int mr, int nv, int is_k_major,
-                                                              const tg_step *s)
+static inline __attribute__((always_inline)) void
+NAME(multiply)(int mr, int nv, int is_k_major, int64_t a_col, int64_t b_row, tg_step *s)
 {
     const TG_T *a = s->a, *b = s->b, *c = s->c;
+    const int64_t a_row = is_k_major ? 1 : s->a_row;
+    const char *next = s->next;
     VECTOR acc[MOST_ACCUMULATORS]; /* not of the caller: clang 14 would keep that in memory */
     if (!is_k_major)
         EACH (i, mr)
@@ -92,10 +91,29 @@ static inline __attribute__((always_inline)) void NAME(outer)(int mr, int nv, in
             NAME(fetch_row)(c, nv);
             c += s->c_row;
         }
-        NAME(steps)(acc, mr, nv, is_k_major, STEPS, s, &a, &b);
+        if (next < s->next_end)
+            __builtin_prefetch(next, 0, 2);
+        next += LINE;
+        NAME(steps)(acc, mr, nv, is_k_major, STEPS, a_row, a_col, b_row, &a, &b);
     }
-    NAME(steps)(acc, mr, nv, is_k_major, is_k_major ? s->k % STEPS : s->k, s, &a, &b);
+    for (int64_t left = is_k_major ? s->k % STEPS : 0; left > 0; left--)
+        NAME(steps)(acc, mr, nv, is_k_major, 1, a_row, a_col, b_row, &a, &b);
+    if (!is_k_major)
+        NAME(steps)(acc, mr, nv, is_k_major, s->k, a_row, a_col, b_row, &a, &b);
+    s->next = next;
     NAME(update)(acc, mr, nv, s);
+}
+
+static inline __attribute__((always_inline)) void NAME(outer)(int mr, int nv, int is_k_major,
+                                                              tg_step *s)
+{
+    NAME(multiply)(mr, nv, is_k_major, is_k_major ? s->a_col : 1, s->b_row, s);
+}
+
+/* The same on packed panels: strides that the compiler knows cost no instructions. */
+static inline __attribute__((always_inline)) void NAME(packed)(int mr, int nv, tg_step *s)
+{
+    NAME(multiply)(mr, nv, 1, mr, nv * TG_V, s);
 }
 
 static inline __attribute__((always_inline)) void NAME(dot)(int mr, int nv, const tg_step *s)
