@@ -3,6 +3,7 @@
 """Plants bugs in a copy of the tree, one at a time, and requires that the suite turns red for each.
 
     python3 tests/mutate.py [WORD ...]      all of them, or those whose names hold a word
+    python3 tests/mutate.py --fit           only looks whether each of them fits the code
 
 A planted bug is a replacement of text that must occur exactly once, so that one which no longer
 fits the code is a failure too. The last line is `N passed, N failed`.
@@ -21,8 +22,10 @@ SIMT_TABLE = "backends/gpu/simt_table.h"
 
 # name, file, what stands there, what is planted
 MUTATIONS = [
-    ("the last k is left out", KERNEL, "for (int64_t p = 0; p < s->k; p++) {",
-     "for (int64_t p = 0; p < s->k - (s->k > 16); p++) {"),
+    ("the last k is left out", KERNEL, "is_k_major, s->k, a_row", "is_k_major, s->k - (s->k > 16), a_row"),
+    ("the remainder of k is left out", KERNEL, "is_k_major ? s->k % STEPS : 0", "0"),
+    ("packed panels are taken for longer", KERNEL, "NAME(multiply)(mr, nv, 1, mr, nv * TG_V, s);",
+     "NAME(multiply)(mr, nv, 1, mr + (mr == 14), nv * TG_V, s);"),
     ("a dot product starts at k = 1", KERNEL, "for (int64_t p = 0; p < s->k; p++, a",
      "a += s->a_col, b += s->b_row; for (int64_t p = 1; p < s->k; p++, a"),
     ("C is read when beta is 0", KERNEL, "if (beta == 0) {", "if (beta != beta) {"),
@@ -44,8 +47,8 @@ MUTATIONS = [
     ("a square is not transposed at the edge", PACK, "i + 4 <= inner ? i : inner - 4;", "i;"),
     ("threads do not wait for the staged panels", LOOPS,
      "wait_for(t); /* A and B are staged, before they are read */", ""),
-    ("the last warps are left out", LOOPS, "warp < (t->me + 1) * warps / t->size",
-     "warp < (t->me + 1) * (warps / t->size)"),
+    ("the last warps are left out", LOOPS, "end = (t->me + 1) * warps / t->size",
+     "end = (t->me + 1) * (warps / t->size)"),
     ("k = 0 leaves C alone", LOOPS, "scale(&j);", ""),
     ("lda and ldb are swapped", CALL, "layout, transa, m, k, lda,", "layout, transa, m, k, ldb,"),
     ("C column-major keeps the strides of A", CALL, "p->b.row_stride = q.a.col_stride,",
@@ -132,16 +135,24 @@ def caught_by(folder, suites):
     return None
 
 
+def fits(tree, mutation):
+    _, name, old, _ = mutation
+    with open(os.path.join(tree, name), encoding="utf-8") as file:
+        times = file.read().count(old)
+    if times != 1:
+        print(f"{mutation[0]}: its text stands {times} times in {name}: {old}")
+    return times == 1
+
+
 def plant(tree, folder, mutation):
     """What caught the bug; None if nothing did or it could not be planted."""
     _, name, old, new = mutation
     suites = SUITES_OF.get(os.path.dirname(name), SUITES)
     path = os.path.join(tree, name)
+    if not fits(tree, mutation):
+        return None
     with open(path, encoding="utf-8") as file:
         text = file.read()
-    if text.count(old) != 1:
-        print(f"  its text stands {text.count(old)} times in {name}: {old}")
-        return None
     with open(path, "w", encoding="utf-8") as file:
         file.write(text.replace(old, new))
     built = build(folder, suites)
@@ -154,6 +165,8 @@ def plant(tree, folder, mutation):
 
 
 def main():
+    if sys.argv[1:] == ["--fit"]:
+        return not all([fits(TOP, mutation) for mutation in MUTATIONS])
     wanted = [m for m in MUTATIONS if not sys.argv[1:] or any(w in m[0] for w in sys.argv[1:])]
     passed = 0
     with tempfile.TemporaryDirectory() as temp:
