@@ -12,13 +12,13 @@
  * repeat or have one element are left with stride 0 and count 1. */
 typedef struct view {
     uintptr_t low;
-    int64_t stride[3], count[3]; /* stride in bytes */
+    int64_t stride[3], count[3], bytes; /* stride in bytes; bytes of an element */
 } view;
 
 static view view_of(const void *data, const int64_t stride[3], const int64_t count[3],
                     int64_t bytes)
 {
-    view v = {(uintptr_t)data, {0, 0, 0}, {1, 1, 1}};
+    view v = {(uintptr_t)data, {0, 0, 0}, {1, 1, 1}, bytes};
     for (int d = 0; d < 3; d++) {
         if (count[d] == 1 || stride[d] == 0)
             continue;
@@ -47,7 +47,7 @@ static uintptr_t view_last(const view *v)
 }
 
 /* Does an element of v lie at this address? Exact where the strides are nested. */
-static int view_holds(const view *v, uintptr_t address, int64_t bytes)
+static int view_holds(const view *v, uintptr_t address)
 {
     if (address < v->low)
         return 0;
@@ -56,7 +56,7 @@ static int view_holds(const view *v, uintptr_t address, int64_t bytes)
         if (v->stride[d])
             rest -= (uintptr_t)tg_min((int64_t)(rest / (uintptr_t)v->stride[d]), v->count[d] - 1) *
                     (uintptr_t)v->stride[d];
-    return rest < (uintptr_t)bytes;
+    return rest < (uintptr_t)v->bytes;
 }
 
 /* Two matrices in one grid (of equal leading dimension, say): do their rectangles meet? */
@@ -74,20 +74,20 @@ static int rectangles_meet(const view *x, const view *y)
 }
 
 /* True only if an element of x surely is one of y. */
-static int views_overlap(const view *x, const view *y, int64_t bytes)
+static int views_overlap(const view *x, const view *y)
 {
     uintptr_t x_last = view_last(x), y_last = view_last(y);
-    if (x_last + (uintptr_t)bytes <= y->low || y_last + (uintptr_t)bytes <= x->low)
+    if (x_last + (uintptr_t)x->bytes <= y->low || y_last + (uintptr_t)y->bytes <= x->low)
         return 0;
     int same_grid =
-        x->stride[0] == y->stride[0] && x->stride[1] == y->stride[1] && x->stride[1] > 0 &&
-        !x->stride[2] && !y->stride[2] && x->stride[0] % x->stride[1] == 0 &&
+        x->bytes == y->bytes && x->stride[0] == y->stride[0] && x->stride[1] == y->stride[1] &&
+        x->stride[1] > 0 && !x->stride[2] && !y->stride[2] && x->stride[0] % x->stride[1] == 0 &&
         x->stride[1] * x->count[1] <= x->stride[0] && y->stride[1] * y->count[1] <= y->stride[0] &&
         (int64_t)(x->low - y->low) % x->stride[1] == 0;
     if (same_grid)
         return rectangles_meet(x, y);
-    return view_holds(x, y->low, bytes) || view_holds(x, y_last, bytes) ||
-           view_holds(y, x->low, bytes) || view_holds(y, x_last, bytes);
+    return view_holds(x, y->low) || view_holds(x, y_last) || view_holds(y, x->low) ||
+           view_holds(y, x_last);
 }
 
 static int64_t greatest_common_divisor(int64_t x, int64_t y)
@@ -125,6 +125,37 @@ static tg_status check_type(tg_context *ctx, const char *name, tg_type type)
     return TG_OK;
 }
 
+/* Is there such a line in the table of element types? */
+static tg_status check_types(tg_context *ctx, const tg_problem *p)
+{
+    const tg_type a = p->a.type, b = p->b.type, c = p->c.type;
+    if (check_type(ctx, "a.type", a) || check_type(ctx, "b.type", b) ||
+        check_type(ctx, "c.type", c))
+        return ctx->status;
+    const tg_type sum = tg_sum_type(a);
+    if (!sum || !tg_sum_type(b))
+        return tg_fail(ctx, TG_NOT_SUPPORTED, "%c.type = %s is a type of C only", sum ? 'b' : 'a',
+                       tg_type_name(sum ? b : a));
+    if (a != b && (sum != TG_I32 || tg_sum_type(b) != TG_I32))
+        return tg_fail(ctx, TG_NOT_SUPPORTED,
+                       "a.type = %s and b.type = %s are not multiplied with each other",
+                       tg_type_name(a), tg_type_name(b));
+    if (c != sum && (c != a || sum != TG_F32))
+        return tg_fail(ctx, TG_NOT_SUPPORTED,
+                       "c.type = %s does not take the products of a.type = %s, which are in %s",
+                       tg_type_name(c), tg_type_name(a), tg_type_name(sum));
+    return TG_OK;
+}
+
+static tg_status check_whole(tg_context *ctx, const char *name, double factor)
+{
+    if (factor >= INT32_MIN && factor <= INT32_MAX && (int32_t)factor == factor)
+        return TG_OK;
+    return tg_fail(ctx, TG_NOT_SUPPORTED,
+                   "%s = %g is no whole number of 32 bits, and A and B hold integers", name,
+                   factor);
+}
+
 tg_status tg_check_scalars(tg_context *ctx, const tg_problem *p)
 {
     const struct {
@@ -135,13 +166,11 @@ tg_status tg_check_scalars(tg_context *ctx, const tg_problem *p)
         if (sizes[i].value < 0)
             return tg_fail(ctx, TG_BAD_ARGUMENT, "%s = %" PRId64 " is negative", sizes[i].name,
                            sizes[i].value);
-    if (check_type(ctx, "a.type", p->a.type) || check_type(ctx, "b.type", p->b.type) ||
-        check_type(ctx, "c.type", p->c.type))
+    if (check_types(ctx, p))
         return ctx->status;
-    if (p->a.type != p->c.type || p->b.type != p->c.type)
-        return tg_fail(ctx, TG_NOT_SUPPORTED,
-                       "a.type = %s and b.type = %s are not both the c.type = %s",
-                       tg_type_name(p->a.type), tg_type_name(p->b.type), tg_type_name(p->c.type));
+    if (p->c.type == TG_I32 &&
+        (check_whole(ctx, "alpha", p->alpha) || check_whole(ctx, "beta", p->beta)))
+        return ctx->status;
     if (p->compute != TG_STRICT)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "compute = %d is not TG_STRICT (0)", (int)p->compute);
     if (p->flags)
@@ -195,7 +224,7 @@ tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data)
         stride[i][0] = input[i]->row_stride;
         stride[i][1] = input[i]->col_stride;
         stride[i][2] = input[i]->batch_stride;
-        if (check_span(ctx, i ? "B" : "A", stride[i], count[i], bytes))
+        if (check_span(ctx, i ? "B" : "A", stride[i], count[i], tg_type_size(input[i]->type)))
             return ctx->status;
     }
     const view c = view_of(p->c.data, c_stride, c_count, (int64_t)bytes);
@@ -203,8 +232,9 @@ tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data)
         if (!input[i]->data)
             return tg_fail(ctx, TG_BAD_ARGUMENT, "%c is NULL and %c is %" PRId64 " x %" PRId64,
                            "ab"[i], "AB"[i], count[i][0], count[i][1]);
-        const view v = view_of(input[i]->data, stride[i], count[i], (int64_t)bytes);
-        if (views_overlap(&c, &v, (int64_t)bytes))
+        const view v =
+            view_of(input[i]->data, stride[i], count[i], (int64_t)tg_type_size(input[i]->type));
+        if (views_overlap(&c, &v))
             return tg_fail(ctx, TG_BAD_ARGUMENT, "c = %p: C overlaps %c at %p", p->c.data, "AB"[i],
                            input[i] -> data);
     }

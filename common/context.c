@@ -142,7 +142,16 @@ tg_tile tg_tile_resolve(const tg_context *ctx, const tg_tile *tile, tg_type type
     static const tg_tile none;
     if (!tile)
         return none;
-    return ctx ? tg_tile_fill(*tile, ctx->limits, (int)tg_type_size(type)) : *tile;
+    return ctx ? tg_tile_fill(*tile, ctx->limits, tg_kernel_bytes(type, ctx->limits)) : *tile;
+}
+
+/* Why A and B cannot have this type. */
+static void print_type_refusal(tg_type type, char *text, size_t size)
+{
+    if (tg_type_name(type))
+        snprintf(text, size, "type = %s is a type of C only", tg_type_name(type));
+    else
+        snprintf(text, size, "type = %d is no element type", (int)type);
 }
 
 const char *tg_tile_refusal(tg_context *ctx, const tg_tile *tile, tg_type type)
@@ -151,12 +160,11 @@ const char *tg_tile_refusal(tg_context *ctx, const tg_tile *tile, tg_type type)
         return "ctx is NULL or was not opened successfully";
     if (!tile)
         return "tile is NULL";
-    int elem_bytes = (int)tg_type_size(type);
-    if (!elem_bytes) {
-        snprintf(ctx->text, sizeof ctx->text, "type = %d is no element type", (int)type);
+    if (!tg_sum_type(type)) {
+        print_type_refusal(type, ctx->text, sizeof ctx->text);
         return ctx->text;
     }
-    tg_verdict verdict = tg_tile_check(*tile, ctx->limits, elem_bytes);
+    tg_verdict verdict = tg_tile_check(*tile, ctx->limits, tg_kernel_bytes(type, ctx->limits));
     if (!verdict.rule)
         return ctx->backend->missing(ctx, *tile, type);
     tg_verdict_print(verdict, ctx->text, sizeof ctx->text);
@@ -229,8 +237,10 @@ tg_status tg_peak(tg_context *ctx, tg_type type, double *flops)
     NEED_OPEN(ctx);
     if (!flops)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "flops is NULL");
-    if (!tg_type_size(type))
-        return tg_fail(ctx, TG_BAD_ARGUMENT, "type = %d is no element type", (int)type);
+    if (!tg_sum_type(type)) {
+        print_type_refusal(type, ctx->text, sizeof ctx->text);
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "%s", ctx->text);
+    }
     return ctx->backend->peak(ctx, type, flops) ? ctx->status : tg_succeed(ctx);
 }
 

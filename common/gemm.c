@@ -44,7 +44,7 @@ static tg_status prepare(tg_context *ctx, tg_problem *p, int with_data)
         return ctx->status;
     if (p->m == 0 || p->n == 0 || p->batch == 0)
         return TG_OK;
-    if (p->c.type == TG_F32) {
+    if (tg_sum_type(p->a.type) == TG_F32) {
         p->alpha = rounded_to_float(p->alpha);
         p->beta = rounded_to_float(p->beta);
     }
@@ -68,7 +68,8 @@ static tg_status prepare(tg_context *ctx, tg_problem *p, int with_data)
 static int same_shape(const tg_problem *p, const tg_problem *q)
 {
     return p->m == q->m && p->n == q->n && p->k == q->k && p->batch == q->batch &&
-           p->c.type == q->c.type && p->size == q->size && p->a.row_stride == q->a.row_stride &&
+           p->a.type == q->a.type && p->b.type == q->b.type && p->c.type == q->c.type &&
+           p->size == q->size && p->a.row_stride == q->a.row_stride &&
            p->a.col_stride == q->a.col_stride && p->b.row_stride == q->b.row_stride &&
            p->b.col_stride == q->b.col_stride;
 }
@@ -79,16 +80,21 @@ static tg_status choose(tg_context *ctx, const tg_problem *p)
     if (same_shape(p, &ctx->planned))
         return TG_OK;
     tg_limits limits = ctx->limits;
-    const char *refusal = ctx->is_forced ? tg_tile_refusal(ctx, &ctx->forced, p->c.type) : NULL;
+    const char *refusal = ctx->is_forced ? tg_tile_refusal(ctx, &ctx->forced, p->a.type) : NULL;
     if (refusal)
-        return tg_fail(ctx, TG_BAD_TILE, "the forced tiling on %s: %s", tg_type_name(p->c.type),
+        return tg_fail(ctx, TG_BAD_TILE, "the forced tiling on %s: %s", tg_type_name(p->a.type),
                        refusal);
     if (ctx->threads && limits.l1 > 0) /* a CPU's units are threads, a GPU's are not */
         limits.units = ctx->threads;
     ctx->planned.size = 0;
     if (!tg_choose(p, &limits, ctx->is_forced ? &ctx->forced : NULL, &ctx->plan))
         return tg_fail(ctx, TG_BAD_TILE, "no row of the table is legal on %s for %s",
-                       ctx->device_name, tg_type_name(p->c.type));
+                       ctx->device_name, tg_type_name(p->a.type));
+    if (!ctx->is_forced)
+        refusal = ctx->backend->missing(ctx, tg_tile_at(ctx->plan.row), p->a.type);
+    if (refusal)
+        return tg_fail(ctx, TG_NOT_SUPPORTED, "a.type = %s on %s: %s", tg_type_name(p->a.type),
+                       ctx->device_name, refusal);
     ctx->planned = *p;
     return TG_OK;
 }

@@ -46,7 +46,7 @@ struct tg_backend {
     /* Sets device, device_name and limits. */
     tg_status (*open)(tg_context *ctx, int device);
     void (*close)(tg_context *ctx);
-    /* NULL if kernels for the legal tiling exist, else a sentence. */
+    /* NULL if kernels for the legal tiling and A and B of this type exist, else a sentence. */
     const char *(*missing)(const tg_context *ctx, tg_tile tile, tg_type type);
     /* Bytes of device memory that gemm needs. */
     size_t (*workspace)(const tg_context *ctx, const tg_problem *p, const tg_plan *plan);
@@ -75,6 +75,9 @@ tg_status tg_fail(tg_context *ctx, tg_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Forgets the last error and returns TG_OK. */
 tg_status tg_succeed(tg_context *ctx);
+
+/* The type that products of this type are summed in; 0 if A and B cannot have it. */
+tg_type tg_sum_type(tg_type type);
 
 /* Sizes, types and flags; then strides, null pointers, and elements that coincide or overlap. With
  * with_data 0, no pointer is looked at. m, n and batch are positive for the second. */

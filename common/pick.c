@@ -88,12 +88,16 @@ static int may_choose(tg_tile t, const tg_limits *l, int bytes)
            tg_tile_fits(t, *l, bytes);
 }
 
+/* Are its elements as kernels take them, so that it can be read in place? */
+static int is_read(const tg_input *x, int bytes) { return tg_type_size(x->type) == (size_t)bytes; }
+
 /* The row and ways in that the model likes best. A is read in place along its rows; B too, if its
  * rows are vectors and all of it lies in half of L2. */
 static void choose_row(const tg_problem *p, const tg_limits *l, int bytes, tg_plan *best)
 {
-    const int a_can = p->a.col_stride == 1;
-    const int b_can = p->b.col_stride == 1 && p->k <= l->l2 / 2 / bytes / tg_max(p->n, 1);
+    const int a_can = p->a.col_stride == 1 && is_read(&p->a, bytes);
+    const int b_can = p->b.col_stride == 1 && is_read(&p->b, bytes) &&
+                      p->k <= l->l2 / 2 / bytes / tg_max(p->n, 1);
     double best_cycles = 0;
     best->row = -1;
     for (int row = 0; row < tg_tile_count(); row++) {
@@ -144,6 +148,17 @@ static tg_tile cut_evenly(const tg_problem *p, tg_tile t, int threads)
     return t;
 }
 
+/* If k comes in several blocks, a C of less than a kernel's bytes has its sums kept beside it, m x
+ * block.n of them. block.n is cut until they take no more than this, or a warp is left. */
+static const int64_t most_bytes_of_sums = 64 << 20;
+
+static void cut_to_sums(const tg_problem *p, tg_tile *t, int bytes)
+{
+    const int64_t most = tg_round_down(most_bytes_of_sums / bytes / p->m, t->warp.n);
+    if (tg_type_size(p->c.type) < (size_t)bytes && p->k > t->block.k)
+        t->block.n = (int)tg_clamp(most, t->warp.n, t->block.n);
+}
+
 /* A tiling with sizes of its own keeps them, but for what is beyond the problem. */
 static tg_tile cut_to_problem(const tg_problem *p, tg_tile t)
 {
@@ -155,21 +170,22 @@ static tg_tile cut_to_problem(const tg_problem *p, tg_tile t)
 
 int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg_plan *plan)
 {
-    const int bytes = (int)tg_type_size(p->c.type);
+    const int bytes = tg_kernel_bytes(p->a.type, *l);
     tg_tile stated;
     plan->splits = plan->threads = 1;
     plan->a_in_place = plan->b_in_place = 0;
     plan->tail = TG_TAIL_WHOLE;
     const int is_gpu = l->l1 == 0;
-    if (is_gpu && (!forced || tg_tile_row_like(forced, l, p->c.type) >= 0)) {
+    if (is_gpu && (!forced || tg_tile_row_like(forced, l, p->a.type) >= 0)) {
         tg_choose_gpu(p, l, bytes, forced, plan);
         return plan->row >= 0;
     }
     if (forced) {
         stated = *forced;
-        plan->row = tg_tile_row_like(&stated, l, p->c.type);
+        plan->row = tg_tile_row_like(&stated, l, p->a.type);
         plan->tile = fit_thread(p, stated, l, bytes);
-        plan->a_in_place = plan->b_in_place = stated.stages == 0;
+        plan->a_in_place = stated.stages == 0 && is_read(&p->a, bytes);
+        plan->b_in_place = stated.stages == 0 && is_read(&p->b, bytes);
         if (is_gpu)
             return 1;
     } else {
@@ -183,6 +199,8 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
     plan->threads = useful < l->units ? (int)tg_max(1, (int64_t)useful) : (int)tg_max(1, l->units);
     const int is_from_caches = stated.block.m == 0 || stated.block.n == 0 || stated.block.k == 0;
     const int sharing = p->batch >= plan->threads ? 1 : plan->threads;
+    if (is_from_caches)
+        cut_to_sums(p, &plan->tile, bytes);
     plan->tile =
         is_from_caches ? cut_evenly(p, plan->tile, sharing) : cut_to_problem(p, plan->tile);
     return 1;

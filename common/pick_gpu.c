@@ -235,7 +235,7 @@ void tg_choose_gpu(const tg_problem *p, const tg_limits *l, int bytes, const tg_
     static const int splits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64};
     double best_cycles = 0;
     best->row = -1;
-    const int only = forced ? tg_tile_row_like(forced, l, p->c.type) : -1;
+    const int only = forced ? tg_tile_row_like(forced, l, p->a.type) : -1;
     if (!forced && choose_skinny(p, l, bytes, best))
         return;
     best->row = -1;

@@ -44,6 +44,17 @@ TG_FN int64_t tg_clamp(int64_t x, int64_t low, int64_t high)
 
 TG_FN int tg_in(int x, int low) { return x >= low && x <= TG_TILE_MAX; }
 
+/* Bytes of an element of A and B as kernels take it. Those of a CPU take f32 and f64 only: what is
+ * shorter than f32 is converted on its way to them. */
+TG_FN int tg_kernel_bytes(tg_type type, tg_limits l)
+{
+    int bytes = 0;
+#define TG_X(name, value, text, ctype) bytes = type == name ? (int)sizeof(ctype) : bytes;
+    TG_TYPE_LIST(TG_X)
+#undef TG_X
+    return l.l1 > 0 && bytes > 0 ? (int)tg_max(bytes, (int)sizeof(float)) : bytes;
+}
+
 /* The columns of a row of tiles.def as the initialiser of a tg_tile. */
 #define TG_MN(m, n) \
     {               \

@@ -69,10 +69,36 @@ TG_API const char *tg_status_text(tg_status status);
 TG_API const char *tg_version(void);
 
 /* --------------------------------------------------------------------------------- element types
- * Name, value, the name that people type, the C type. */
-#define TG_TYPE_LIST(X)      \
-    X(TG_F32, 1, f32, float) \
-    X(TG_F64, 2, f64, double)
+ * Name, value, the name that people type, the C type: of f16 and bf16, what holds their bits. */
+#define TG_TYPE_LIST(X)           \
+    X(TG_F32, 1, f32, float)      \
+    X(TG_F64, 2, f64, double)     \
+    X(TG_F16, 3, f16, uint16_t)   \
+    X(TG_BF16, 4, bf16, uint16_t) \
+    X(TG_I8, 5, i8, int8_t)       \
+    X(TG_U8, 6, u8, uint8_t)      \
+    X(TG_I32, 7, i32, int32_t)
+
+/* What is multiplied with what; all else is refused, with the argument and its value.
+ *
+ *     A, B               C              products are summed in     alpha and beta are
+ *     f32, f32           f32            f32                        rounded to f32
+ *     f64, f64           f64            f64                        as they are
+ *     f16, f16           f16 or f32     f32                        rounded to f32
+ *     bf16, bf16         bf16 or f32    f32                        rounded to f32
+ *     each of i8, u8     i32            whole numbers              whole numbers of 32 bits
+ *
+ *   - f16 is IEEE binary16; bf16 is the upper half of an f32. Each of their values is one of f32,
+ *     denormals too, and C is what f32 matrices of these values would give: f32 sums over all of
+ *     k, and alpha * sum + beta * C in f32. That is rounded once to the type of C, to nearest,
+ *     ties to even: to Inf if it is too large, through the denormals to 0 if it is small. NaN
+ *     stays NaN, with any payload. |C - exact| is within the bound for f32 below, plus u |C| with
+ *     the unit roundoff u of C's type: 2^-11 in f16, 2^-8 in bf16.
+ *   - Sums of integers are exact. C := alpha * sum + beta * C is taken modulo 2^32: a result that
+ *     i32 can hold is right, whatever overflowed on the way to it, and any other has its low 32
+ *     bits. An alpha or beta with a fraction, or beyond 32 bits, is refused.
+ *   - All of it is on the CPU. A GPU refuses the types that it has no kernels for: tg_tile_refusal.
+ */
 
 typedef enum tg_type {
 #define TG_X(name, value, text, ctype) name = value,
@@ -153,8 +179,9 @@ typedef enum tg_trans { TG_NO_TRANS = 111, TG_TRANS = 112, TG_CONJ_TRANS = 113 }
  *   - C must not overlap A or B; where that can be seen it is refused.
  * The pointers are of the context's device: tg_alloc, or any memory on the CPU. Host memory that a
  * GPU cannot reach is refused.
- * Sums are rounded in the element type, in an order that the tiling fixes, each within the bound
- *     |C - exact| <= gamma(k + 2) * (|alpha| |A| |B| + |beta| |C|)        (Higham, ASNA, 3.5). */
+ * Sums are rounded in the type that they are summed in, in an order that the tiling fixes, each
+ * within the bound |C - exact| <= gamma(k + 2) * (|alpha| |A| |B| + |beta| |C|)        (Higham,
+ * ASNA, 3.5). */
 TG_API tg_status tg_sgemm(tg_context *ctx, tg_layout layout, tg_trans transa, tg_trans transb,
                           int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
                           const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
@@ -180,11 +207,21 @@ typedef struct tg_output {
     tg_type type;
 } tg_output;
 
-/* How products are formed and summed. TG_STRICT: in the type of C, correctly rounded operations. */
+/* How products are formed and summed. TG_STRICT: as the table of element types says, in correctly
+ * rounded operations. */
 typedef enum tg_compute { TG_STRICT = 0 } tg_compute;
 
 /* c[x] := alpha * a[x] * b[x] + beta * c[x] for 0 <= x < batch, where a[x] is m x k (as it is to
- * be multiplied, so transposes end here), b[x] is k x n, c[x] is m x n. All three have one type.
+ * be multiplied, so transposes end here), b[x] is k x n, c[x] is m x n. Their types are a line of
+ * the table of element types: products of f16 that are kept in f32, say, are
+ *
+ *     tg_problem p = TG_PROBLEM_INIT;
+ *     p.m = m, p.n = n, p.k = k;
+ *     p.a = (tg_input){a, k, 1, 0, TG_F16};
+ *     p.b = (tg_input){b, n, 1, 0, TG_F16};
+ *     p.c = (tg_output){c, n, 1, 0, TG_F32};
+ *     tg_gemm(ctx, &p);
+ *
  * Start from TG_PROBLEM_INIT: batch and alpha are then 1, everything else 0, and a program compiled
  * against an older header goes on working, because size says how much of the struct it knows. */
 typedef struct tg_problem {
@@ -192,7 +229,7 @@ typedef struct tg_problem {
     int64_t m, n, k, batch;
     tg_input a, b;
     tg_output c;
-    double alpha, beta; /* rounded to the type of C */
+    double alpha, beta;
     tg_compute compute;
     uint32_t flags; /* 0 */
 } tg_problem;
@@ -285,7 +322,9 @@ TG_API tg_status tg_tile_parse(const char *text, tg_tile *tile, char *reason, si
  * final NUL as snprintf does, and returns the length of the whole text. 96 bytes always suffice. */
 TG_API int tg_tile_print(const tg_tile *tile, char *text, size_t size);
 
-/* The tile with its zeros filled in for this device and type: warp from the lane grid, block from
+/* In what follows, a type is that of A and B; i32 is none.
+ *
+ * The tile with its zeros filled in for this device and type: warp from the lane grid, block from
  * the sizes of the caches. A tile without zeros comes back as it is. */
 TG_API tg_tile tg_tile_resolve(const tg_context *ctx, const tg_tile *tile, tg_type type);
 
@@ -348,8 +387,9 @@ TG_API tg_status tg_free(tg_context *ctx, void *memory);
 TG_API tg_status tg_upload(tg_context *ctx, void *device, const void *host, size_t bytes);
 TG_API tg_status tg_download(tg_context *ctx, void *host, const void *device, size_t bytes);
 
-/* *flops := floating-point operations a second that the device reaches right now in a loop of
- * nothing but independent multiply-adds on registers, with the context's threads. Takes about a
+/* *flops := operations a second that the device reaches right now in a loop of nothing but
+ * independent multiply-adds on registers, in the way that it multiplies A and B of this type (a
+ * CPU: in f64, or in f32 for all other types), with the context's threads. Takes about a
  * millisecond. Measure it beside every timing: clocks drift, ratios hold. */
 TG_API tg_status tg_peak(tg_context *ctx, tg_type type, double *flops);
 

@@ -15,6 +15,9 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
+#if defined(TG_HAS_ISA_AVX512)
+#include <cpuid.h>
+#endif
 
 #include "cpu.h"
 #include "module.h"
@@ -25,15 +28,25 @@ _Static_assert(sizeof(int) >= 4, "tilings are ints");
  * operating system, which __builtin_cpu_supports asks too) has them. */
 extern const tg_isa tg_isa_portable, tg_isa_avx2, tg_isa_avx512;
 
+#if defined(TG_HAS_ISA_AVX512)
+/* Conversions of f16; clang 14 does not know how to ask for them by name. */
+static int has_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
+
 static int has_isa(const tg_isa *isa)
 {
 #if defined(TG_HAS_ISA_AVX512)
     __builtin_cpu_init();
     if (isa == &tg_isa_avx512)
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+        return has_f16c() && __builtin_cpu_supports("avx512f") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512vl");
     if (isa == &tg_isa_avx2)
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        return has_f16c() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #endif
     return isa == &tg_isa_portable;
 }
@@ -177,7 +190,7 @@ tg_kernel tg_cpu_kernel(const tg_isa *isa, tg_tile tile, tg_type type)
     tg_kernel found = {NULL, 0};
     for (int row = 0; row < tg_tile_count(); row++) {
         const tg_tile t = tg_tile_at(row);
-        const tg_kernel kernel = isa->kernels[type - 1][row];
+        const tg_kernel kernel = isa->kernels[tg_cpu_kind(type)][row];
         if (t.vec != tile.vec || t.form != tile.form)
             continue;
         if (t.thread.m == tile.thread.m && t.thread.n == tile.thread.n)
@@ -268,7 +281,7 @@ static tg_status cpu_peak(tg_context *ctx, tg_type type, double *flops)
     {
         double sink = 0, best = 0;
         for (int pass = 0; pass < 4; pass++) {
-            double start = seconds(), done = isa->spin[type - 1](40000, &sink);
+            double start = seconds(), done = isa->spin[tg_cpu_kind(type)](40000, &sink);
             double rate = done / (seconds() - start);
             if (rate > best && sink < 1)
                 best = rate;

@@ -6,7 +6,13 @@
 
 #include "gemm.h"
 
-enum { TG_CPU_TYPES = 2, TG_CPU_ROWS = 64 }; /* f32, f64; rows of the table, at most */
+#define TG_X(name, value, text, ctype) +1
+enum { TG_TYPES = 0 TG_TYPE_LIST(TG_X) };
+#undef TG_X
+enum { TG_CPU_KINDS = 2, TG_CPU_ROWS = 64 }; /* f32, f64; rows of the table, at most */
+
+/* The kernels that multiply A and B of a type: those of f64, or of f32 for all others. */
+static inline int tg_cpu_kind(tg_type type) { return type == TG_F64; }
 
 /* One thread tile: c := alpha * a * b + beta * c over k, rows x (vectors * vec).
  * a is rows x k with the strides given, b is k x (vectors * vec) with unit column stride.
@@ -33,13 +39,20 @@ typedef struct tg_kernel {
 typedef void tg_copy(void *to, int64_t to_outer, int64_t to_inner, const void *from,
                      int64_t from_outer, int64_t from_inner, int64_t outer, int64_t inner);
 
+/* c := alpha * tile + beta * c modulo 2^32, of i32. The tile has whole numbers of at most 2^24. */
+typedef void tg_add(void *c, int64_t c_row, int64_t c_col, const float *tile, int64_t tile_row,
+                    int64_t rows, int64_t cols, double alpha, double beta);
+
 typedef struct tg_isa {
     const char *name;
     int vec_bytes, registers;
-    tg_kernel kernels[TG_CPU_TYPES][TG_CPU_ROWS];
-    tg_copy *copy[TG_CPU_TYPES];
+    tg_kernel kernels[TG_CPU_KINDS][TG_CPU_ROWS];
+    /* By type - 1: from its elements to those of kernels, with to_inner 1 if they differ; and back,
+     * rounded, with from_inner 1. NULL where nobody goes that way. */
+    tg_copy *widen[TG_TYPES], *narrow[TG_TYPES];
+    tg_add *add;
     /* Runs rounds of independent multiply-adds; returns their number of operations. */
-    double (*spin[TG_CPU_TYPES])(int64_t rounds, double *sink);
+    double (*spin[TG_CPU_KINDS])(int64_t rounds, double *sink);
 } tg_isa;
 
 /* A backend's own part of a context. */

@@ -13,8 +13,15 @@
  * A panel is thread.m rows of A (thread.n columns of B) over block.k. It is packed with its ragged
  * edge filled with zeros, or, where the plan says so, read where it is if the micro-kernel can.
  * A problem is first cut into cells (a batch item, a strip of C). Either each thread takes whole
- * cells, or the team works on one after the other. Neither changes a bit of the result. */
+ * cells, or the team works on one after the other. Neither changes a bit of the result.
+ *
+ * Kernels know f32 and f64. Other types are converted while they are packed, and tiles of C on
+ * their way out. If k comes in several passes, the tiles of a C of f16 or bf16 are kept beside it
+ * in f32 until the last, so that they are rounded once; integers are exact in f32 for as long as a
+ * pass, and C adds them up. */
 #include "cpu.h"
+
+#include "half.h"
 
 #include <string.h>
 
@@ -32,31 +39,60 @@ enum { ROWS_AT_ONCE = 16 };
 typedef struct job {
     const tg_problem *p;
     const tg_plan *plan;
+    const tg_isa *isa;
     tg_tile tile; /* filled in; block.k is that of the problem where nothing is staged */
     tg_kernel kernel;
-    tg_copy *copy;
-    int64_t bytes;            /* of an element */
-    int64_t a_bytes, b_bytes; /* of staging for one team */
-    int64_t strips, cells;    /* cells = batch x strips */
-    int64_t grain;            /* what the edges of strips are multiples of */
-    int strips_cut_m;         /* strips are rows of C, else columns */
+    tg_copy *copy;                /* of elements as kernels take them */
+    tg_add *add;                  /* to a C of integers; else NULL */
+    int64_t bytes;                /* of an element of panels and sums */
+    int64_t slice;                /* of k, in one pass over C */
+    int64_t a_bytes, b_bytes;     /* of staging for one team */
+    int64_t sums_row, sums_bytes; /* of sums beside C; 0 if C takes them itself */
+    int64_t strips, cells;        /* cells = batch x strips */
+    int64_t grain;                /* what the edges of strips are multiples of */
+    int strips_cut_m;             /* strips are rows of C, else columns */
 } job;
 
 /* Who works on a cell. */
 typedef struct team {
     int me, size;
     char *a, *b;  /* staged [panel][block.k][thread.m] and [panel][block.k][thread.n] */
+    char *sums;   /* of the cell's rows and a block's columns */
     char *corner; /* one thread tile of C, for the ragged edge */
 } team;
 
 /* One operand's part of a block. line is thread.m rows of A, or thread.n columns of B. */
 typedef struct staged {
     const char *data; /* the matrix: element (line 0, k 0) of the batch item */
+    int64_t bytes;    /* of an element there */
+    tg_copy *copy;    /* from there */
     int64_t line_stride, k_stride, line, grain, k;
     range lines, ks;
     char *panels;
     int in_place, k_inner; /* k_inner: packed as [line][k], not [k][line] */
 } staged;
+
+/* C, or the sums beside it: element (0, 0) of what is looked at, and the ways to a tile of the
+ * kernel's elements and from it. */
+typedef struct place {
+    char *at;
+    int64_t row, col, bytes;
+    tg_copy *load, *store;
+} place;
+
+/* One pass over a slice of k: where tiles of C are from, and where they go. */
+typedef struct pass {
+    place from, to;
+    int is_direct; /* the kernel itself finds and leaves them there */
+    double beta;
+    range ks; /* of the block */
+} pass;
+
+static place moved(place p, int64_t row, int64_t col)
+{
+    p.at += (row * p.row + col * p.col) * p.bytes;
+    return p;
+}
 
 static void wait_for(const team *t)
 {
@@ -75,11 +111,11 @@ static int is_in_place(const staged *s, int64_t panel)
     return s->in_place && (left >= s->line || left % s->grain == 0);
 }
 
-static const char *matrix_at(const job *j, const staged *s, int64_t panel)
+static const char *matrix_at(const staged *s, int64_t panel)
 {
     return s->data +
            ((s->lines.begin + panel * s->line) * s->line_stride + s->ks.begin * s->k_stride) *
-               j->bytes;
+               s->bytes;
 }
 
 static char *panel_at(const job *j, const staged *s, int64_t panel)
@@ -93,15 +129,15 @@ static void pack(const job *j, const staged *s, int64_t panel, int64_t k_begin, 
     const int64_t lines = tg_min(s->line, s->lines.end - s->lines.begin - panel * s->line);
     const int64_t line_to = s->k_inner ? s->k : 1, k_to = s->k_inner ? 1 : s->line;
     char *to = panel_at(j, s, panel) + k_begin * k_to * j->bytes;
-    const char *from = matrix_at(j, s, panel) + k_begin * s->k_stride * j->bytes;
+    const char *from = matrix_at(s, panel) + k_begin * s->k_stride * s->bytes;
     if (is_in_place(s, panel))
         return;
     if (lines < s->line && k_begin == 0)
         memset(to, 0, (size_t)(s->line * s->k * j->bytes));
     if (s->k_inner)
-        j->copy(to, line_to, k_to, from, s->line_stride, s->k_stride, lines, k_count);
+        s->copy(to, line_to, k_to, from, s->line_stride, s->k_stride, lines, k_count);
     else
-        j->copy(to, k_to, line_to, from, s->k_stride, s->line_stride, k_count, lines);
+        s->copy(to, k_to, line_to, from, s->k_stride, s->line_stride, k_count, lines);
 }
 
 /* Each thread packs its share of the panels. Where a row of the matrix runs through all of them,
@@ -116,18 +152,35 @@ static void stage(const job *j, const team *t, const staged *s)
             pack(j, s, panel, k_begin, tg_min(few, k - k_begin));
 }
 
-/* Runs the kernel on a tile of C that is ragged, or whose columns are not adjacent. */
-static void run_on_corner(const job *j, const team *t, tg_step *s, int64_t rows, int64_t cols)
+/* The kernel fetches what it writes itself; this is for what is written after it. */
+static void fetch(const place *c, int64_t rows, int64_t cols)
 {
-    const int64_t c_row = s->c_row, c_col = j->p->c.col_stride, corner_row = j->tile.thread.n;
-    void *c = s->c;
+    enum { LINE = 64 };
+    for (int64_t i = 0; i < rows && c->col == 1; i++)
+        for (int64_t byte = 0; byte < cols * c->bytes; byte += LINE)
+            __builtin_prefetch(c->at + i * c->row * c->bytes + byte, 1);
+}
+
+/* Runs the kernel on a tile of C that it cannot have where it is: one that is ragged, or whose
+ * columns are not adjacent, or of another type. */
+static void run_on_corner(const job *j, const team *t, tg_step *s, const pass *now, int64_t m,
+                          int64_t n, int64_t rows, int64_t cols)
+{
+    const place from = moved(now->from, m, n), to = moved(now->to, m, n);
+    const int64_t corner_row = j->tile.thread.n;
+    fetch(&to, rows, cols);
     s->c = t->corner;
     s->c_row = corner_row;
+    s->alpha = j->add ? 1 : j->p->alpha;
+    s->beta = j->add ? 0 : now->beta;
     if (s->beta != 0)
-        j->copy(t->corner, corner_row, 1, c, c_row, c_col, rows, cols);
+        from.load(t->corner, corner_row, 1, from.at, from.row, from.col, rows, cols);
     j->kernel.run(s);
-    j->copy(c, c_row, c_col, t->corner, corner_row, 1, rows, cols);
-    s->c_row = c_row;
+    if (j->add)
+        j->add(to.at, to.row, to.col, s->c, corner_row, rows, cols, j->p->alpha, now->beta);
+    else
+        to.store(to.at, to.row, to.col, t->corner, corner_row, 1, rows, cols);
+    s->c_row = now->to.row;
 }
 
 /* The part of a step that comes from an operand: a pointer and two strides. */
@@ -137,7 +190,7 @@ static const void *read_panel(const job *j, const staged *s, int64_t panel, int6
     if (is_in_place(s, panel)) {
         *line_stride = s->line_stride;
         *k_stride = s->k_stride;
-        return matrix_at(j, s, panel) + k_offset * s->k_stride * j->bytes;
+        return matrix_at(s, panel) + k_offset * s->k_stride * s->bytes;
     }
     *line_stride = s->k_inner ? s->k : 1;
     *k_stride = s->k_inner ? 1 : s->line;
@@ -146,17 +199,18 @@ static const void *read_panel(const job *j, const staged *s, int64_t panel, int6
 
 /* One warp tile of a block, over one slice of its k. Meanwhile the columns of B that this thread
  * takes next come to L2. */
-static void multiply_warp(const job *j, const team *t, const staged *a, const staged *b, char *c,
-                          range rows, range cols, range next, range ks, double beta)
+static void multiply_warp(const job *j, const team *t, const staged *a, const staged *b,
+                          const pass *now, range rows, range cols, range next)
 {
-    const int64_t c_row = j->p->c.row_stride, c_col = j->p->c.col_stride;
-    const int all_vectors = (int)(b->line / j->tile.vec), is_c_in_rows = c_col == 1 || b->line == 1;
+    const int all_vectors = (int)(b->line / j->tile.vec);
+    const int is_c_in_rows = now->is_direct && (now->to.col == 1 || b->line == 1);
+    const range ks = now->ks;
     tg_step s = {.k = ks.end - ks.begin,
-                 .c_row = c_row,
+                 .c_row = now->to.row,
                  .next = panel_at(j, b, next.begin / b->line),
                  .next_end = panel_at(j, b, tg_ceil_div(next.end, b->line)),
                  .alpha = j->p->alpha,
-                 .beta = beta};
+                 .beta = now->beta};
     int64_t panel_a = rows.begin / a->line;
     for (int64_t m = rows.begin; m < rows.end; m += a->line, panel_a++) { /* loop 2: A from L1 */
         const int64_t m_left = tg_min(a->line, a->lines.end - a->lines.begin - m);
@@ -164,16 +218,17 @@ static void multiply_warp(const job *j, const team *t, const staged *a, const st
         int64_t panel_b = cols.begin / b->line, unused;
         s.a = read_panel(j, a, panel_a, ks.begin, &s.a_row, &s.a_col);
         s.rows = (int)m_left;
+        char *const c = now->to.at + m * now->to.row * now->to.bytes;
         for (int64_t n = cols.begin; n < cols.end;
              n += b->line, panel_b++) { /* loop 1: B from L2 */
             const int64_t n_left = tg_min(b->line, b->lines.end - b->lines.begin - n);
             s.b = read_panel(j, b, panel_b, ks.begin, &unused, &s.b_row);
-            s.c = c + ((a->lines.begin + m) * c_row + (b->lines.begin + n) * c_col) * j->bytes;
+            s.c = c + n * now->to.col * now->to.bytes;
             s.vectors = n_left == b->line ? all_vectors : (int)tg_ceil_div(n_left, j->tile.vec);
             if (is_row_whole && (n_left == b->line || n_left % b->grain == 0))
                 j->kernel.run(&s);
             else
-                run_on_corner(j, t, &s, m_left, n_left);
+                run_on_corner(j, t, &s, now, m, n, m_left, n_left);
         }
     }
 }
@@ -186,23 +241,28 @@ static range columns_of(const job *j, int64_t n, int64_t warps_n, int64_t warp)
 }
 
 /* All warp tiles of a block, this thread's share of them. */
-static void multiply_block(const job *j, const team *t, const staged *a, const staged *b, char *c,
-                           double beta)
+static void multiply_block(const job *j, const team *t, const staged *a, const staged *b,
+                           const place *c, const place *sums)
 {
     const int64_t m = a->lines.end - a->lines.begin, n = b->lines.end - b->lines.begin;
     const int64_t k = a->ks.end - a->ks.begin;
     const int64_t warp_m = j->tile.warp.m, warps_n = tg_ceil_div(n, j->tile.warp.n);
     const int64_t warps = tg_ceil_div(m, warp_m) * warps_n;
-    const int64_t slice = tg_ceil_div(j->tile.block.k, j->tile.slices);
     const int64_t end = (t->me + 1) * warps / t->size;
     for (int64_t warp = t->me * warps / t->size; warp < end; warp++) {
         const range rows = {warp / warps_n * warp_m, tg_min(m, (warp / warps_n + 1) * warp_m)};
         const range cols = columns_of(j, n, warps_n, warp);
         const int is_next_far = warp + 1 < end && warps_n > 1 && !b->in_place;
         const range next = is_next_far ? columns_of(j, n, warps_n, warp + 1) : (range){0, 0};
-        for (int64_t k0 = 0; k0 < k; k0 += slice) {
-            const range ks = {k0, tg_min(k, k0 + slice)};
-            multiply_warp(j, t, a, b, c, rows, cols, next, ks, k0 ? 1 : beta);
+        for (int64_t k0 = 0; k0 < k; k0 += j->slice) {
+            const range ks = {k0, tg_min(k, k0 + j->slice)};
+            const int is_first = a->ks.begin + k0 == 0, is_last = a->ks.begin + ks.end == j->p->k;
+            pass now = {.from = is_first ? *c : *sums,
+                        .to = is_last ? *c : *sums,
+                        .beta = is_first ? j->p->beta : 1,
+                        .ks = ks};
+            now.is_direct = now.to.store == j->copy && (now.beta == 0 || now.from.at == now.to.at);
+            multiply_warp(j, t, a, b, &now, rows, cols, next);
         }
     }
 }
@@ -216,7 +276,13 @@ static void multiply_cell(const job *j, const team *t, int64_t item, range rows,
     const int a_can = tile->form == TG_OUTER     ? p->a.col_stride == 1
                       : tile->form == TG_OUTER_T ? p->a.row_stride == 1 || tile->thread.m == 1
                                                  : 1;
-    staged a = {.data = (const char *)p->a.data + item * p->a.batch_stride * j->bytes,
+    const tg_isa *isa = j->isa;
+    const int64_t a_elem = (int64_t)tg_type_size(p->a.type);
+    const int64_t b_elem = (int64_t)tg_type_size(p->b.type);
+    const int64_t c_elem = (int64_t)tg_type_size(p->c.type);
+    staged a = {.data = (const char *)p->a.data + item * p->a.batch_stride * a_elem,
+                .bytes = a_elem,
+                .copy = isa->widen[p->a.type - 1],
                 .line_stride = p->a.row_stride,
                 .k_stride = p->a.col_stride,
                 .line = tile->thread.m,
@@ -225,7 +291,9 @@ static void multiply_cell(const job *j, const team *t, int64_t item, range rows,
                 .panels = t->a,
                 .k_inner = a_in_rows,
                 .in_place = j->plan->a_in_place && a_can};
-    staged b = {.data = (const char *)p->b.data + item * p->b.batch_stride * j->bytes,
+    staged b = {.data = (const char *)p->b.data + item * p->b.batch_stride * b_elem,
+                .bytes = b_elem,
+                .copy = isa->widen[p->b.type - 1],
                 .line_stride = p->b.col_stride,
                 .k_stride = p->b.row_stride,
                 .line = tile->thread.n,
@@ -234,7 +302,13 @@ static void multiply_cell(const job *j, const team *t, int64_t item, range rows,
                 .panels = t->b,
                 .in_place = j->plan->b_in_place && (p->b.col_stride == 1 || tile->thread.n == 1)};
     const int stages_a = !a.in_place || a.grain > 1;
-    char *c = (char *)p->c.data + item * p->c.batch_stride * j->bytes;
+    const place c = {.at = (char *)p->c.data + item * p->c.batch_stride * c_elem,
+                     .row = p->c.row_stride,
+                     .col = p->c.col_stride,
+                     .bytes = c_elem,
+                     .load = isa->widen[p->c.type - 1],
+                     .store = isa->narrow[p->c.type - 1]};
+    const place sums = {t->sums, j->sums_row, 1, j->bytes, j->copy, j->copy};
     for (int64_t n = cols.begin; n < cols.end; n += tile->block.n) { /* loop 5: blocks of n */
         b.lines = (range){n, tg_min(cols.end, n + tile->block.n)};
         for (int64_t k = 0; k < p->k; k += tile->block.k) { /* loop 4: blocks of k */
@@ -249,7 +323,8 @@ static void multiply_cell(const job *j, const team *t, int64_t item, range rows,
                     stage(j, t, &a);
                     wait_for(t); /* A and B are staged, before they are read */
                 }
-                multiply_block(j, t, &a, &b, c, k ? 1 : p->beta);
+                const place c_block = moved(c, m, n), sums_block = moved(sums, m - rows.begin, 0);
+                multiply_block(j, t, &a, &b, &c_block, j->sums_bytes ? &sums_block : &c_block);
                 if (stages_a)
                     wait_for(t); /* read, before it is staged anew */
             }
@@ -259,21 +334,39 @@ static void multiply_cell(const job *j, const team *t, int64_t item, range rows,
     }
 }
 
-/* k == 0 or alpha == 0: C := beta * C, and neither A nor B is read. */
-static void scale(const job *j)
+static void scale_element(char *at, tg_type type, double beta)
 {
-    const tg_problem *p = j->p;
+    uint16_t *half = (uint16_t *)at;
+    if (beta == 0)
+        memset(at, 0, tg_type_size(type));
+    else if (type == TG_F32)
+        *(float *)at *= (float)beta;
+    else if (type == TG_F64)
+        *(double *)at *= beta;
+    else if (type == TG_F16)
+        *half = tg_f16_of_float((float)beta * tg_float_of_f16(*half));
+    else if (type == TG_BF16)
+        *half = tg_bf16_of_float((float)beta * tg_float_of_bf16(*half));
+    else if (type == TG_I32)
+        *(uint32_t *)at *= (uint32_t)(int32_t)beta;
+}
+
+/* k == 0 or alpha == 0: C := beta * C, and neither A nor B is read. */
+static void scale(const tg_problem *p)
+{
+    const int64_t bytes = (int64_t)tg_type_size(p->c.type);
     for (int64_t item = 0; item < p->batch; item++)
         for (int64_t i = 0; i < p->m; i++) {
-            char *at =
-                (char *)p->c.data + (item * p->c.batch_stride + i * p->c.row_stride) * j->bytes;
-            for (int64_t x = 0; x < p->n; x++, at += p->c.col_stride * j->bytes) {
-                if (p->c.type == TG_F32)
-                    *(float *)at = p->beta == 0 ? 0 : (float)p->beta * *(float *)at;
-                else
-                    *(double *)at = p->beta == 0 ? 0 : p->beta * *(double *)at;
-            }
+            char *at = (char *)p->c.data + (item * p->c.batch_stride + i * p->c.row_stride) * bytes;
+            for (int64_t x = 0; x < p->n; x++, at += p->c.col_stride * bytes)
+                scale_element(at, p->c.type, p->beta);
         }
+}
+
+/* So many products of integers are exact in f32, whatever their order. */
+static int64_t exact_k(tg_type a, tg_type b)
+{
+    return (1 << 24) / ((a == TG_I8 ? 128 : 255) * (b == TG_I8 ? 128 : 255));
 }
 
 /* A block of less than this is too little to share, unless it is all there is. */
@@ -282,17 +375,22 @@ static const double shared_flops = 2e6;
 static job job_of(const tg_context *ctx, const tg_problem *p, const tg_plan *plan)
 {
     const tg_isa *isa = ((const tg_cpu *)ctx->device)->isa;
+    const int is_f64 = tg_cpu_kind(p->a.type);
     job j = {.p = p,
              .plan = plan,
+             .isa = isa,
              .tile = plan->tile,
-             .bytes = (int64_t)tg_type_size(p->c.type),
+             .copy = isa->widen[(is_f64 ? TG_F64 : TG_F32) - 1],
+             .add = p->c.type == TG_I32 ? isa->add : NULL,
+             .bytes = is_f64 ? sizeof(double) : sizeof(float),
              .strips = 1};
     const tg_tile *t = &j.tile;
     if (t->stages == 0)
         j.tile.block.k = (int)tg_clamp(p->k, 1, INT32_MAX);
-    j.kernel =
-        plan->row >= 0 ? isa->kernels[p->c.type - 1][plan->row] : tg_cpu_kernel(isa, *t, p->c.type);
-    j.copy = isa->copy[p->c.type - 1];
+    j.kernel = plan->row >= 0 ? isa->kernels[is_f64][plan->row] : tg_cpu_kernel(isa, *t, p->a.type);
+    j.slice = tg_ceil_div(t->block.k, t->slices);
+    if (j.add)
+        j.slice = tg_min(j.slice, exact_k(p->a.type, p->b.type));
     j.a_bytes =
         tg_round_up((int64_t)tg_round_up(t->block.m, t->thread.m) * t->block.k * j.bytes, 64);
     j.b_bytes =
@@ -307,6 +405,11 @@ static job job_of(const tg_context *ctx, const tg_problem *p, const tg_plan *pla
     j.strips_cut_m = pieces_m >= pieces_n;
     j.grain = j.strips_cut_m ? grain_m : grain_n;
     j.cells = p->batch * j.strips;
+    if ((int64_t)tg_type_size(p->c.type) < j.bytes && p->k > j.slice) {
+        const int64_t rows = j.strips_cut_m ? tg_ceil_div(pieces_m, j.strips) * grain_m : p->m;
+        j.sums_row = tg_round_up(tg_min(t->block.n, p->n), 16);
+        j.sums_bytes = tg_round_up(rows * j.sums_row * j.bytes, 64);
+    }
     return j;
 }
 
@@ -315,24 +418,27 @@ static int64_t corner_bytes(const job *j)
     return tg_round_up((int64_t)j->tile.thread.m * j->tile.thread.n * j->bytes, 64);
 }
 
+static int64_t team_bytes(const job *j) { return j->a_bytes + j->b_bytes + j->sums_bytes; }
+
 size_t tg_cpu_workspace(const tg_context *ctx, const tg_problem *p, const tg_plan *plan)
 {
     if (p->k == 0)
         return 0;
     const job j = job_of(ctx, p, plan);
     const int64_t teams = j.cells >= plan->threads ? plan->threads : 1;
-    return (size_t)(teams * (j.a_bytes + j.b_bytes) + plan->threads * corner_bytes(&j));
+    return (size_t)(teams * team_bytes(&j) + plan->threads * corner_bytes(&j));
 }
 
 static void run_cells(const job *j, const tg_plan *plan, char *workspace, int me, int threads)
 {
     const int alone = j->cells >= plan->threads;
-    const int64_t team_bytes = j->a_bytes + j->b_bytes;
-    char *corners = workspace + (alone ? plan->threads : 1) * team_bytes;
+    char *own = workspace + (alone ? me : 0) * team_bytes(j);
+    char *corners = workspace + (alone ? plan->threads : 1) * team_bytes(j);
     const team t = {.me = alone ? 0 : me,
                     .size = alone ? 1 : threads,
-                    .a = workspace + (alone ? me : 0) * team_bytes,
-                    .b = workspace + (alone ? me : 0) * team_bytes + j->a_bytes,
+                    .a = own,
+                    .b = own + j->a_bytes,
+                    .sums = own + j->a_bytes + j->b_bytes,
                     .corner = corners + me * corner_bytes(j)};
     const int64_t along = j->strips_cut_m ? j->p->m : j->p->n;
     const int64_t pieces = tg_ceil_div(along, j->grain);
@@ -350,7 +456,7 @@ tg_status tg_cpu_gemm(tg_context *ctx, const tg_problem *p, const tg_plan *plan)
 {
     const job j = job_of(ctx, p, plan);
     if (p->k == 0) {
-        scale(&j);
+        scale(p);
         return TG_OK;
     }
     char *workspace = ctx->workspace;

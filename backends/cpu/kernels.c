@@ -94,6 +94,8 @@ enum { MOST_ACCUMULATORS = 32, MOST_VECTORS = 8 };
 #undef NAME
 #undef TG_T
 
+#include "convert.h"
+
 /* Is each k of the panels next to the one before? A panel of A that is less than half full is not
  * worth a body. */
 static int is_packed(const tg_step *s, int mr, int nr, int vectors)
@@ -181,8 +183,7 @@ static int is_packed(const tg_step *s, int mr, int nr, int vectors)
 SPIN(float, 4)
 SPIN(double, 8)
 
-_Static_assert(TG_F32 == 1 && (int)TG_F64 == TG_CPU_TYPES,
-               "the tables below are indexed by type - 1");
+_Static_assert(TG_F32 == 1 && (int)TG_I32 == TG_TYPES, "the tables below are indexed by type - 1");
 
 const tg_isa JOIN(tg_isa_, TG_ISA) = {
 #define TEXT_(x) #x
@@ -200,5 +201,7 @@ const tg_isa JOIN(tg_isa_, TG_ISA) = {
     {WIDE(double, vec) ? NULL : name##_double, RAGGED(double, vec, BLOCK_M_ block)},
 #include "tiles.def"
      }},
-    {copy_float, copy_double},
+    {copy_float, copy_double, widen_f16, widen_bf16, widen_i8, widen_u8, NULL},
+    {copy_float, copy_double, narrow_f16, narrow_bf16, NULL, NULL, NULL},
+    add_i32,
     {spin_float, spin_double}};

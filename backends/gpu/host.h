@@ -230,8 +230,12 @@ static const tg_kernel_entry *first_kernel(const tg_context *ctx, int row, tg_ty
     return NULL;
 }
 
+static int is_multiplied(tg_type type) { return type == TG_F32 || type == TG_F64; }
+
 static const char *gpu_missing(const tg_context *ctx, tg_tile tile, tg_type type)
 {
+    if (!is_multiplied(type))
+        return "the kernels of this backend multiply f32 and f64 only";
     const int row = tg_tile_row_like(&tile, &ctx->limits, type);
     if (row < 0)
         return "GPUs run the rows of the table only: a kernel is compiled for each";
@@ -350,6 +354,9 @@ static tg_status gpu_peak(tg_context *ctx, tg_type type, double *flops)
 {
     double work = 0, seconds = 0, best = 0;
     void *sink = NULL;
+    if (!is_multiplied(type))
+        return tg_fail(ctx, TG_NOT_SUPPORTED, "type = %s: this backend multiplies f32 and f64 only",
+                       tg_type_name(type));
     tg_status status = gpu_alloc(ctx, sizeof(double), &sink);
     for (int pass = 0; pass < 3 && !status; pass++) {
         const int before = enter(ctx);

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies that change the type, for packing A and B and for the tiles of C: to f32 and back. Rows
+ * are converted by vectors; what does not lie in rows goes through a few rows on the stack. */
+#include "half.h"
+
+#if defined(__AVX2__) && defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+enum { PIECE = 64, LINES_AT_ONCE = 16 };
+
+/* Converts adjacent elements. */
+typedef void convert_row(void *to, const void *from, int64_t count);
+
+/* --------------------------------------------------------------------------------------- rows */
+
+/* Eight elements. Compilers make them of many instructions, where one or two would do. */
+#if defined(__AVX2__) && defined(__F16C__)
+static inline void eight_of_i8(float *to, const int8_t *from)
+{
+    const __m256i wide = _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)from));
+    _mm256_storeu_ps(to, _mm256_cvtepi32_ps(wide));
+}
+
+static inline void eight_of_u8(float *to, const uint8_t *from)
+{
+    const __m256i wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)from));
+    _mm256_storeu_ps(to, _mm256_cvtepi32_ps(wide));
+}
+
+static inline void eight_of_f16(float *to, const uint16_t *from)
+{
+    _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)from)));
+}
+
+static inline void eight_to_f16(uint16_t *to, const float *from)
+{
+    const __m128i narrow = _mm256_cvtps_ph(_mm256_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128((__m128i *)to, narrow);
+}
+
+static inline void eight_of_bf16(float *to, const uint16_t *from)
+{
+    const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)from));
+    _mm256_storeu_si256((__m256i *)to, _mm256_slli_epi32(wide, 16));
+}
+#else
+#define EIGHT(name, to_type, from_type, one)                    \
+    static inline void name(to_type *to, const from_type *from) \
+    {                                                           \
+        for (int i = 0; i < 8; i++)                             \
+            to[i] = one(from[i]);                               \
+    }
+EIGHT(eight_of_i8, float, int8_t, (float))
+EIGHT(eight_of_u8, float, uint8_t, (float))
+EIGHT(eight_of_f16, float, uint16_t, tg_float_of_f16)
+EIGHT(eight_to_f16, uint16_t, float, tg_f16_of_float)
+EIGHT(eight_of_bf16, float, uint16_t, tg_float_of_bf16)
+#endif
+
+/* As tg_bf16_of_float. */
+static inline void eight_to_bf16(uint16_t *to, const float *from)
+{
+    typedef uint32_t words __attribute__((vector_size(32)));
+    typedef uint16_t halves __attribute__((vector_size(16)));
+    words bits;
+    memcpy(&bits, from, sizeof bits);
+    const words rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, quiet = bits >> 16 | 0x40;
+    const words is_nan = (words)((bits & 0x7fffffff) > 0x7f800000);
+    const halves narrow = __builtin_convertvector((quiet & is_nan) | (rounded & ~is_nan), halves);
+    memcpy(to, &narrow, sizeof narrow);
+}
+
+/* Eight at a time; the last eight overlap those before them. */
+#define ROW(name, to_type, from_type, eight, one)                                                \
+    static inline __attribute__((always_inline)) void name(void *to_void, const void *from_void, \
+                                                           int64_t count)                        \
+    {                                                                                            \
+        to_type *to = to_void;                                                                   \
+        const from_type *from = from_void;                                                       \
+        int64_t i = 0;                                                                           \
+        for (; i + 8 <= count; i += 8)                                                           \
+            eight(to + i, from + i);                                                             \
+        if (i < count && count >= 8)                                                             \
+            eight(to + count - 8, from + count - 8);                                             \
+        for (; i < count && count < 8; i++)                                                      \
+            to[i] = one(from[i]);                                                                \
+    }
+ROW(floats_of_i8, float, int8_t, eight_of_i8, (float))
+ROW(floats_of_u8, float, uint8_t, eight_of_u8, (float))
+ROW(floats_of_f16, float, uint16_t, eight_of_f16, tg_float_of_f16)
+ROW(floats_of_bf16, float, uint16_t, eight_of_bf16, tg_float_of_bf16)
+ROW(f16_of_floats, uint16_t, float, eight_to_f16, tg_f16_of_float)
+ROW(bf16_of_floats, uint16_t, float, eight_to_bf16, tg_bf16_of_float)
+
+/* ------------------------------------------------------------------------------------- strides */
+
+/* Columns to rows, a few at a time. */
+static inline __attribute__((always_inline)) void
+widen_columns(convert_row *convert, int64_t bytes, float *to, int64_t to_outer, const char *from,
+              int64_t from_inner, int64_t outer, int64_t inner)
+{
+    float rows[LINES_AT_ONCE * PIECE];
+    for (int64_t o = 0; o < outer; o += PIECE)
+        for (int64_t i = 0; i < inner; i += LINES_AT_ONCE) {
+            const int64_t length = tg_min(PIECE, outer - o),
+                          lines = tg_min(LINES_AT_ONCE, inner - i);
+            for (int64_t line = 0; line < lines; line++)
+                convert(rows + line * PIECE, from + (o + (i + line) * from_inner) * bytes, length);
+            copy_float(to + o * to_outer + i, to_outer, 1, rows, 1, PIECE, length, lines);
+        }
+}
+
+static inline __attribute__((always_inline)) void
+widen(convert_row *convert, int64_t bytes, float *to, int64_t to_outer, const char *from,
+      int64_t from_outer, int64_t from_inner, int64_t outer, int64_t inner)
+{
+    char gathered[PIECE * sizeof(float)];
+    if (from_outer == 1 && from_inner != 1) {
+        widen_columns(convert, bytes, to, to_outer, from, from_inner, outer, inner);
+        return;
+    }
+    for (int64_t o = 0; o < outer; o++, to += to_outer, from += from_outer * bytes) {
+        if (from_inner == 1)
+            convert(to, from, inner);
+        for (int64_t i = 0; from_inner != 1 && i < inner; i += PIECE) {
+            const int64_t count = tg_min(PIECE, inner - i);
+            for (int64_t e = 0; e < count; e++)
+                memcpy(gathered + e * bytes, from + (i + e) * from_inner * bytes, (size_t)bytes);
+            convert(to + i, gathered, count);
+        }
+    }
+}
+
+static inline __attribute__((always_inline)) void
+narrow(convert_row *convert, int64_t bytes, char *to, int64_t to_outer, int64_t to_inner,
+       const float *from, int64_t from_outer, int64_t outer, int64_t inner)
+{
+    char adjacent[PIECE * sizeof(float)];
+    for (int64_t o = 0; o < outer; o++, to += to_outer * bytes, from += from_outer) {
+        if (to_inner == 1)
+            convert(to, from, inner);
+        for (int64_t i = 0; to_inner != 1 && i < inner; i += PIECE) {
+            const int64_t count = tg_min(PIECE, inner - i);
+            convert(adjacent, from + i, count);
+            for (int64_t e = 0; e < count; e++)
+                memcpy(to + (i + e) * to_inner * bytes, adjacent + e * bytes, (size_t)bytes);
+        }
+    }
+}
+
+#define WIDEN(type, ctype)                                                                         \
+    static void widen_##type(void *to, int64_t to_outer, int64_t to_inner, const void *from,       \
+                             int64_t from_outer, int64_t from_inner, int64_t outer, int64_t inner) \
+    {                                                                                              \
+        (void)to_inner;                                                                            \
+        widen(floats_of_##type, sizeof(ctype), to, to_outer, from, from_outer, from_inner, outer,  \
+              inner);                                                                              \
+    }
+#define NARROW(type, ctype)                                                                      \
+    static void narrow_##type(void *to, int64_t to_outer, int64_t to_inner, const void *from,    \
+                              int64_t from_outer, int64_t from_inner, int64_t outer,             \
+                              int64_t inner)                                                     \
+    {                                                                                            \
+        (void)from_inner;                                                                        \
+        narrow(type##_of_floats, sizeof(ctype), to, to_outer, to_inner, from, from_outer, outer, \
+               inner);                                                                           \
+    }
+WIDEN(f16, uint16_t)
+WIDEN(bf16, uint16_t)
+WIDEN(i8, int8_t)
+WIDEN(u8, uint8_t)
+NARROW(f16, uint16_t)
+NARROW(bf16, uint16_t)
+
+static void add_i32(void *c_void, int64_t c_row, int64_t c_col, const float *tile, int64_t tile_row,
+                    int64_t rows, int64_t cols, double alpha, double beta)
+{
+    const uint32_t by = (uint32_t)(int32_t)alpha, keep = (uint32_t)(int32_t)beta;
+    uint32_t *c = c_void;
+    for (int64_t i = 0; i < rows; i++, c += c_row, tile += tile_row) {
+        if (keep == 0)
+            for (int64_t j = 0; j < cols; j++)
+                c[j * c_col] = by * (uint32_t)(int32_t)tile[j];
+        else
+            for (int64_t j = 0; j < cols; j++)
+                c[j * c_col] = by * (uint32_t)(int32_t)tile[j] + keep * c[j * c_col];
+    }
+}
