@@ -4,8 +4,12 @@
  *
  *     cpu f32 t128x64x16 NT 129x65x9 lda+3 alpha=2 beta=0 batch=3 share=b threads=2 ...
  *
+ * b_type= and c_type= are numbers of tilegemm.h; without them B and C have the type that is named,
+ * but sums of integers are in i32.
+ *
  * How the matrices are stored is one word:
- *     NN NT TN TT NC ...   tg_sgemm or tg_dgemm, row-major; with a c in front, column-major
+ *     NN NT TN TT NC ...   row-major; with a c in front, column-major: by tg_sgemm or tg_dgemm,
+ *                          or tg_gemm if the types are others
  *     gABC                 tg_gemm with one letter of LAYOUTS for each of A, B and C */
 #ifndef CASE_H
 #define CASE_H
@@ -22,15 +26,16 @@
 enum { OUTPUT_LAYOUTS = 8 };
 
 typedef enum gemm_fill {
-    FILL_INTEGERS, /* so small that every sum is exact in the type: the result must be equal */
+    FILL_INTEGERS, /* so small that every sum is exact: the result must be equal, once rounded */
     FILL_UNIT,     /* uniform in [-1, 1): the result must be within the rounding bound */
     FILL_WIDE      /* exponents over a range of 2^60: likewise */
 } gemm_fill;
 
 typedef struct gemm_case {
     char backend[16];
-    tg_type type;
-    char tile[96]; /* a row, a tiling as text, or "free" for the chooser */
+    tg_type type;           /* of A */
+    tg_type b_type, c_type; /* 0: as A, and what sums of A are in if that is i32 */
+    char tile[96];          /* a row, a tiling as text, or "free" for the chooser */
     char kind[8];
     int64_t m, n, k;
     int pad[3]; /* added to the smallest leading dimension of A, B, C */
@@ -58,6 +63,9 @@ void case_print(const gemm_case *c, char *text, size_t size);
  * forbidden access and a hang print "REPRO: program words". ratio: NULL, or raised to the largest
  * error seen, in units of the rounding bound with k + 2 = 1. */
 case_result case_run(tg_context *ctx, const char *program, const gemm_case *c, double *ratio);
+
+/* Does the device multiply the type with any row of the table? */
+int case_is_known(tg_context *ctx, tg_type type);
 
 /* A context on the backend that is named first or by TG_TEST_BACKEND (else cpu); *count and
  * *words move past the name. Prints why and returns NULL if it does not open. */

@@ -5,9 +5,12 @@
 #define CASE_ORACLE_H
 
 #include "case.h"
+#include "elements.h"
 #include "guard.h"
 
 typedef struct matrix {
+    tg_type type;
+    size_t bytes;                /* of one element */
     int64_t count[3], stride[3]; /* rows, columns, batch items */
     int64_t low, all;            /* stored elements before (0, 0, 0), and in total */
     guard memory;
@@ -18,7 +21,6 @@ typedef struct matrix {
 typedef struct run {
     const gemm_case *c;
     tg_context *ctx;
-    size_t bytes; /* of one element */
     int reads_inputs, is_host;
     matrix x[3]; /* A, B, C */
     guard workspace;

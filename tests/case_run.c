@@ -109,20 +109,18 @@ static void set_strides(matrix *x, char layout, int pad, int is_shared)
     }
 }
 
-static void put(const run *r, unsigned char *elements, int64_t at, double value)
+/* The largest s with 2 * (k * s * s * |alpha| + s * |beta|) <= 2^digits, or a little less: digits
+ * of the sums' type. With fewer, sums are within f16, and all of them are rounded; sums of integers
+ * may have any value. */
+static int64_t largest_integer(const run *r, int which)
 {
-    float f32 = (float)value;
-    if (r->c->type == TG_F64)
-        memcpy(elements + at * 8, &value, 8);
-    else
-        memcpy(elements + at * 4, &f32, 4);
-}
-
-/* The largest s with 2 * (k * s * s * |alpha| + s * |beta|) <= 2^digits, or a little less. */
-static int64_t largest_integer(const gemm_case *c)
-{
-    const double limit = ldexp(1, c->type == TG_F64 ? DBL_MANT_DIG : FLT_MANT_DIG);
-    double s = c->type == TG_F64 ? 1 << 20 : 1 << 11;
+    const gemm_case *c = r->c;
+    const element_facts own = element_facts_of(r->x[which].type);
+    const int is_f64 = c->type == TG_F64, is_f16 = r->x[2].type == TG_F16;
+    const double limit = ldexp(1, is_f64 ? DBL_MANT_DIG : is_f16 ? 17 + c->seed % 3 : FLT_MANT_DIG);
+    double s = is_f64 ? 1 << 20 : ldexp(1, own.digits < 11 ? own.digits : 11);
+    if (own.digits == 0)
+        return (int64_t)own.largest;
     while (s > 1 && 2 * ((double)c->k * s * s * abs(c->alpha) + s * abs(c->beta)) > limit)
         s = floor(s * 0.9);
     return (int64_t)s;
@@ -130,10 +128,15 @@ static int64_t largest_integer(const gemm_case *c)
 
 static double value_at(const run *r, int which, int64_t at, int64_t largest)
 {
+    const tg_type type = r->x[which].type;
     uint64_t h = test_hash((uint64_t)at * 4 + (uint64_t)which + ((uint64_t)r->c->seed << 40));
+    if (element_facts_of(type).digits == 0) /* all values: what does not fit wraps around */
+        return (double)(int32_t)h;
     if (r->c->fill == FILL_INTEGERS)
         return (double)((int64_t)(h % (uint64_t)(2 * largest + 1)) - largest);
     double unit = (double)(h >> 11) * 0x1p-52 - 1;
+    if (r->c->fill == FILL_WIDE && type == TG_F16)
+        return ldexp(unit, -(int)(test_hash(h) % 21));
     return r->c->fill == FILL_WIDE ? ldexp(unit, (int)(test_hash(h) % 61) - 30) : unit;
 }
 
@@ -144,7 +147,7 @@ static void fill(run *r, int which, int64_t largest)
         for (int64_t i = 0; i < x->count[0]; i++)
             for (int64_t j = 0; j < x->count[1]; j++) {
                 int64_t at = case_position(x, i, j, item);
-                put(r, x->stored, at, value_at(r, which, at, largest));
+                element_put(x->type, x->stored, at, value_at(r, which, at, largest));
             }
 }
 
@@ -156,18 +159,18 @@ static int place(run *r, int which, const int64_t count[3])
     matrix *x = &r->x[which];
     memcpy(x->count, count, sizeof x->count);
     set_strides(x, layout_of(c, which), c->pad[which], which < 2 && (c->share >> which & 1));
-    size_t size = (size_t)x->all * r->bytes;
-    x->stored = guard_take(&x->memory, size, (size_t)c->shift * r->bytes, !c->at_start);
+    size_t size = (size_t)x->all * x->bytes;
+    x->stored = guard_take(&x->memory, size, (size_t)c->shift * x->bytes, !c->at_start);
     x->before = malloc(size + 1);
     if (!x->stored || !x->before)
         return case_fail(r, "no memory for %zu bytes", size);
     if (which < 2 ? r->reads_inputs : c->beta != 0)
-        fill(r, which, largest_integer(c));
+        fill(r, which, largest_integer(r, which));
     memcpy(x->before, x->stored, size);
     x->data = guard_to_device(&x->memory, r->ctx, r->is_host);
     if (!x->data)
         return case_fail(r, "no device memory: %s", tg_last_error(r->ctx));
-    x->data = (unsigned char *)x->data + (size_t)x->low * r->bytes;
+    x->data = (unsigned char *)x->data + (size_t)x->low * x->bytes;
     if (which < 2 && !r->reads_inputs && !(r->is_host && c->at_start))
         x->data = r->is_host ? guard_forbidden(&x->memory) : NULL;
     return 1;
@@ -182,9 +185,9 @@ static tg_problem problem_of(const run *r)
     tg_problem p = TG_PROBLEM_INIT;
     p.m = c->m, p.n = c->n, p.k = c->k, p.batch = c->batch;
     p.alpha = c->alpha, p.beta = c->beta;
-    p.a = (tg_input){x[0].data, x[0].stride[0], x[0].stride[1], x[0].stride[2], c->type};
-    p.b = (tg_input){x[1].data, x[1].stride[0], x[1].stride[1], x[1].stride[2], c->type};
-    p.c = (tg_output){x[2].data, x[2].stride[0], x[2].stride[1], x[2].stride[2], c->type};
+    p.a = (tg_input){x[0].data, x[0].stride[0], x[0].stride[1], x[0].stride[2], x[0].type};
+    p.b = (tg_input){x[1].data, x[1].stride[0], x[1].stride[1], x[1].stride[2], x[1].type};
+    p.c = (tg_output){x[2].data, x[2].stride[0], x[2].stride[1], x[2].stride[2], x[2].type};
     return p;
 }
 
@@ -233,7 +236,8 @@ static int call(run *r)
         return case_fail(r, "tg_set_threads: %s", tg_last_error(r->ctx));
     if (r->c->workspace && !give_workspace(r, &p))
         return 0;
-    tg_status status = r->c->kind[0] == 'g' ? tg_gemm(r->ctx, &p) : call_blas(r);
+    const int is_blas = r->c->kind[0] != 'g' && (r->c->type == TG_F32 || r->c->type == TG_F64);
+    tg_status status = is_blas ? call_blas(r) : tg_gemm(r->ctx, &p);
     if (status || tg_last_status(r->ctx) || tg_last_error(r->ctx)[0])
         case_fail(r, "status %d: %s", (int)status, tg_last_error(r->ctx));
     tg_sync(r->ctx);
@@ -257,6 +261,17 @@ static int run_case(run *r, double *ratio)
     return ok && case_judge(r, ratio);
 }
 
+static void set_types(run *r)
+{
+    const gemm_case *c = r->c;
+    const int is_whole = element_facts_of(c->type).digits == 0;
+    r->x[0].type = c->type;
+    r->x[1].type = c->b_type ? c->b_type : c->type;
+    r->x[2].type = c->c_type ? c->c_type : is_whole ? TG_I32 : c->type;
+    for (int i = 0; i < 3; i++)
+        r->x[i].bytes = tg_type_size(r->x[i].type);
+}
+
 case_result case_run(tg_context *ctx, const char *program, const gemm_case *c, double *ratio)
 {
     tg_tile tile;
@@ -270,7 +285,7 @@ case_result case_run(tg_context *ctx, const char *program, const gemm_case *c, d
     watch();
     now.c = c;
     now.ctx = ctx;
-    now.bytes = tg_type_size(c->type);
+    set_types(&now);
     now.reads_inputs = c->k > 0 && c->alpha != 0;
     now.is_host = strcmp(c->backend, "cpu") == 0;
     now.workspace.window = NULL;

@@ -29,7 +29,8 @@ static const option options[] = {
     {"share=", offsetof(gemm_case, share), 0},     {"threads=", offsetof(gemm_case, threads), 0},
     {"shift=", offsetof(gemm_case, shift), 0},     {"start=", offsetof(gemm_case, at_start), 0},
     {"exact=", offsetof(gemm_case, workspace), 0}, {"seed=", offsetof(gemm_case, seed), 0},
-    {"fill=", offsetof(gemm_case, fill), 0},
+    {"fill=", offsetof(gemm_case, fill), 0},       {"b_type=", offsetof(gemm_case, b_type), 0},
+    {"c_type=", offsetof(gemm_case, c_type), 0},
 };
 enum { OPTIONS = sizeof options / sizeof options[0] };
 
@@ -87,6 +88,16 @@ void case_print(const gemm_case *c, char *text, size_t size)
         if (value != options[i].value)
             used += (size_t)snprintf(text + used, size - used, " %s%d", options[i].word, value);
     }
+}
+
+int case_is_known(tg_context *ctx, tg_type type)
+{
+    int rows = 0;
+    for (int row = 0; row < tg_tile_count(); row++) {
+        const tg_tile t = tg_tile_at(row);
+        rows += tg_tile_refusal(ctx, &t, type) == NULL;
+    }
+    return rows > 0;
 }
 
 tg_context *case_open(int *count, char ***words, char backend[16])

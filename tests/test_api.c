@@ -3,7 +3,7 @@
  * What the header promises about calls: arguments, contexts, threads. While the parts run, stdout
  * and stderr lead to a file that must stay empty: the library does not print.
  *
- *     test_api [PART]     arguments, overlap, contexts, threads or fork; all without it
+ *     test_api [PART]     arguments, types, overlap, contexts, threads or fork; all without it
  *
  * The backend is the CPU, or the one that TG_TEST_BACKEND names. */
 #define _GNU_SOURCE
@@ -129,6 +129,8 @@ int main(int argc, char **argv)
         test_other_arguments(ctx);
         test_sizes(ctx);
     }
+    if (is_wanted("types", argc, argv))
+        test_types(ctx);
     if (is_wanted("overlap", argc, argv))
         test_overlap(ctx);
     if (is_wanted("contexts", argc, argv)) {

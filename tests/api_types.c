@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of element types: which lines there are and what is refused; every value of f16 and
+ * bf16 on its way in and out; integers that overflow. */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "api.h"
+#include "elements.h"
+#include "test.h"
+
+static tg_problem problem_of(const element_line *types, int64_t m, int64_t n, int64_t k)
+{
+    tg_problem p = TG_PROBLEM_INIT;
+    p.m = m, p.n = n, p.k = k;
+    p.a = (tg_input){NULL, k, 1, 0, types->a};
+    p.b = (tg_input){NULL, n, 1, 0, types->b};
+    p.c = (tg_output){NULL, n, 1, 0, types->c};
+    return p;
+}
+
+/* --------------------------------------------------------------------------------- the table */
+
+static int is_line(const element_line *types)
+{
+    for (int line = 0; line < ELEMENT_LINES; line++)
+        if (element_lines[line].a == types->a && element_lines[line].b == types->b &&
+            element_lines[line].c == types->c)
+            return 1;
+    return 0;
+}
+
+/* Lines that a device lacks are refused like those that there are not, and A is named. */
+static void test_lines(tg_context *ctx)
+{
+    int lines = 0;
+    char name[20];
+    for (int at = 0; at < 7 * 7 * 7; at++) {
+        const element_line types = {(tg_type)(1 + at / 49), (tg_type)(1 + at / 7 % 7),
+                                    (tg_type)(1 + at % 7)};
+        const tg_problem p = problem_of(&types, 9, 9, 9);
+        tg_plan plan = TG_PLAN_INIT;
+        const tg_status status = tg_pick(ctx, &p, &plan);
+        const int is_here = is_line(&types) && (api_is_cpu() || at / 49 < PLAIN_LINES);
+        CHECK_SAY(status == (is_here ? TG_OK : TG_NOT_SUPPORTED), "%s x %s to %s: status %d: %s",
+                  tg_type_name(types.a), tg_type_name(types.b), tg_type_name(types.c), (int)status,
+                  tg_last_error(ctx));
+        snprintf(name, sizeof name, ".type = %s", tg_type_name(types.a));
+        if (status && is_line(&types))
+            CHECK_TEXT(tg_last_error(ctx), name);
+        else if (status)
+            CHECK_TEXT(tg_last_error(ctx), ".type = ");
+        lines += status == TG_OK;
+    }
+    CHECK_INT(lines, api_is_cpu() ? ELEMENT_LINES : PLAIN_LINES);
+}
+
+static void test_refusals(tg_context *ctx)
+{
+    const element_line whole = {TG_I8, TG_I8, TG_I32}, mixed = {TG_F16, TG_BF16, TG_F32};
+    const element_line to_f64 = {TG_BF16, TG_BF16, TG_F64}, of_i32 = {TG_I32, TG_I8, TG_I32};
+    static const double fractions[] = {0.5, -1.25, 0x1p31, -0x1p31 - 1, INFINITY, NAN};
+    const tg_tile tile = tg_tile_at(0);
+    tg_problem p = problem_of(&mixed, 5, 5, 5);
+    double flops = 5;
+    CHECK_REFUSED(ctx, tg_gemm(ctx, &p), TG_NOT_SUPPORTED, "a.type = f16|b.type = bf16");
+    p = problem_of(&to_f64, 5, 5, 5);
+    CHECK_REFUSED(ctx, tg_gemm(ctx, &p), TG_NOT_SUPPORTED, "c.type = f64|a.type = bf16|f32");
+    p = problem_of(&of_i32, 5, 5, 5);
+    CHECK_REFUSED(ctx, tg_gemm(ctx, &p), TG_NOT_SUPPORTED, "a.type = i32 is a type of C only");
+    p.a.type = TG_U8, p.b.type = TG_I32;
+    CHECK_REFUSED(ctx, tg_gemm(ctx, &p), TG_NOT_SUPPORTED, "b.type = i32 is a type of C only");
+    for (size_t i = 0; i < sizeof fractions / sizeof fractions[0]; i++) {
+        char alpha[40], beta[40];
+        snprintf(alpha, sizeof alpha, "alpha = %g", fractions[i]);
+        snprintf(beta, sizeof beta, "beta = %g", fractions[i]);
+        p = problem_of(&whole, 5, 5, 5);
+        p.alpha = fractions[i];
+        CHECK_REFUSED(ctx, tg_gemm(ctx, &p), TG_NOT_SUPPORTED, alpha);
+        p.alpha = 1, p.beta = fractions[i];
+        CHECK_REFUSED(ctx, tg_gemm(ctx, &p), TG_NOT_SUPPORTED, beta);
+    }
+    CHECK_TEXT(tg_tile_refusal(ctx, &tile, TG_I32), "type = i32 is a type of C only");
+    CHECK_REFUSED(ctx, tg_peak(ctx, TG_I32, &flops), TG_BAD_ARGUMENT, "type = i32");
+    CHECK(flops == 5);
+}
+
+/* ------------------------------------------------------------------------------ one product */
+
+typedef struct product {
+    element_line types;
+    tg_problem p;
+    unsigned char *a, *b, *c;
+} product;
+
+static void make(product *x, element_line types, int64_t m, int64_t n, int64_t k)
+{
+    x->types = types;
+    x->p = problem_of(&types, m, n, k);
+    x->p.a.data = x->a = calloc((size_t)(m * k) + 1, 8);
+    x->p.b.data = x->b = calloc((size_t)(k * n) + 1, 8);
+    x->p.c.data = x->c = calloc((size_t)(m * n) + 1, 8);
+}
+
+static void drop(product *x)
+{
+    free(x->a);
+    free(x->b);
+    free(x->c);
+}
+
+/* --------------------------------------------------------------------- every value, both ways */
+
+/* From a value to the next. */
+static double step_of(double value, element_facts facts)
+{
+    int exponent;
+    if (!isfinite(value))
+        return 1;
+    frexp(fmax(fabs(value), facts.normal), &exponent);
+    return ldexp(1, exponent - facts.digits);
+}
+
+/* Row i has the value with the bits i and its step, column j the 1 and parts[j]: values, ties and
+ * what is just beside them, all of which f32 holds. */
+static void test_all_values(tg_context *ctx, tg_type type, tg_type c_type)
+{
+    static const double parts[] = {0, 0.5, -0.5, 0.515625, -0.515625, 0.484375, -0.484375, 1, -1};
+    enum { ALL = 1 << 16, PARTS = sizeof parts / sizeof parts[0] };
+    int wrong = 0;
+    product x;
+    make(&x, (element_line){type, type, c_type}, ALL, PARTS, 2);
+    for (int i = 0; i < ALL; i++) {
+        ((uint16_t *)x.a)[2 * i] = (uint16_t)i;
+        const double value = element_get(type, x.a, 2 * i);
+        element_put(type, x.a, 2 * i + 1, step_of(value, element_facts_of(type)));
+    }
+    for (int j = 0; j < PARTS; j++) {
+        element_put(type, x.b, j, 1);
+        element_put(type, x.b, PARTS + j, parts[j]);
+    }
+    CHECK_OK(ctx, tg_gemm(ctx, &x.p));
+    for (int i = 0; i < ALL; i++)
+        for (int j = 0; j < PARTS; j++) {
+            const double value = element_get(type, x.a, 2 * i);
+            const double sum = value + element_get(type, x.a, 2 * i + 1) * parts[j];
+            const double expected = element_rounded(c_type, sum);
+            const double actual = element_get(c_type, x.c, i * PARTS + j);
+            const int is_right = isnan(expected) ? isnan(actual) : actual == expected;
+            if (!is_right && wrong++ < 5)
+                CHECK_SAY(0, "%s 0x%04x and %g steps: %a in %s, expected %a", tg_type_name(type),
+                          (unsigned)i, parts[j], actual, tg_type_name(c_type), expected);
+        }
+    CHECK_INT(wrong, 0);
+    drop(&x);
+}
+
+/* ---------------------------------------------------------------------------------- integers */
+
+static int32_t low_bits(int64_t sum, int64_t c, double alpha, double beta)
+{
+    return (int32_t)((uint32_t)(int32_t)alpha * (uint32_t)sum +
+                     (uint32_t)(int32_t)beta * (uint32_t)c);
+}
+
+/* One row times one column of the extremes, so long that the sum does not fit. */
+static void test_overflow(tg_context *ctx)
+{
+    static const double factors[][2] = {
+        {1, 0}, {1, 1}, {-1, 2}, {3, -7}, {-2147483648.0, 2147483647}};
+    const int64_t k = (1 << 17) + 77, old = 1999999999;
+    for (int line = 0; line < ELEMENT_LINES; line++)
+        for (size_t f = 0; f < 5; f++) {
+            product x;
+            if (element_lines[line].c != TG_I32)
+                continue;
+            make(&x, element_lines[line], 1, 1, k);
+            const double a = x.types.a == TG_I8 ? -128 : 255, b = x.types.b == TG_I8 ? -128 : 255;
+            for (int64_t i = 0; i < k; i++) {
+                element_put(x.types.a, x.a, i, a);
+                element_put(x.types.b, x.b, i, b);
+            }
+            element_put(TG_I32, x.c, 0, (double)old);
+            x.p.alpha = factors[f][0], x.p.beta = factors[f][1];
+            CHECK_OK(ctx, tg_gemm(ctx, &x.p));
+            CHECK_INT(element_get(TG_I32, x.c, 0),
+                      low_bits(k * (int64_t)(a * b), old, x.p.alpha, x.p.beta));
+            drop(&x);
+        }
+}
+
+/* ------------------------------------------------------------------------------------- plans */
+
+/* Plans are kept for the next call: one of the same shape must not be taken for one of other types.
+ */
+static void test_types_do_not_mix(tg_context *ctx)
+{
+    enum { M = 40, N = 50, K = 60 };
+    for (int at = 0; at < ELEMENT_LINES * ELEMENT_LINES; at++) {
+        const int lines[2] = {at / ELEMENT_LINES, at % ELEMENT_LINES};
+        for (int which = 0; which < 2; which++) {
+            product x;
+            int wrong = 0;
+            make(&x, element_lines[lines[which]], M, N, K);
+            for (int i = 0; i < M * K; i++)
+                element_put(x.types.a, x.a, i, i % 7);
+            for (int i = 0; i < K * N; i++)
+                element_put(x.types.b, x.b, i, i % 5);
+            CHECK_OK(ctx, tg_gemm(ctx, &x.p));
+            for (int i = 0; i < M * N; i++) {
+                double sum = 0;
+                for (int k = 0; k < K; k++)
+                    sum += (double)((i / N * K + k) % 7) * ((k * N + i % N) % 5);
+                wrong += element_get(x.types.c, x.c, i) != element_rounded(x.types.c, sum);
+            }
+            CHECK_SAY(wrong == 0, "lines %d and %d: %d are wrong", lines[0], lines[1], wrong);
+            drop(&x);
+        }
+    }
+}
+
+/* What is kept beside a C of f16 is bounded, however large C is. */
+static void test_sums(tg_context *ctx)
+{
+    const element_line halves = {TG_F16, TG_F16, TG_F16}, floats = {TG_F16, TG_F16, TG_F32};
+    const tg_problem small = problem_of(&halves, 1 << 20, 1 << 15, 1 << 12);
+    const tg_problem large = problem_of(&floats, 1 << 20, 1 << 15, 1 << 12);
+    size_t with = 0, without = 0;
+    CHECK_OK(ctx, tg_gemm_workspace(ctx, &small, &with));
+    CHECK_OK(ctx, tg_gemm_workspace(ctx, &large, &without));
+    CHECK_SAY(with < without + ((size_t)4 << 20) * 512, "%zu bytes, and %zu without sums", with,
+              without);
+}
+
+void test_types(tg_context *ctx)
+{
+    test_lines(ctx);
+    test_refusals(ctx);
+    if (!api_is_cpu()) {
+        test_print("%s multiplies f32 and f64 only\n", api_backend());
+        return;
+    }
+    test_all_values(ctx, TG_F16, TG_F16);
+    test_all_values(ctx, TG_F16, TG_F32);
+    test_all_values(ctx, TG_BF16, TG_BF16);
+    test_all_values(ctx, TG_BF16, TG_F32);
+    test_overflow(ctx);
+    test_types_do_not_mix(ctx);
+    test_sums(ctx);
+}
