@@ -26,7 +26,8 @@ typedef struct option {
 static const option option_table[] = {
     {"--backend", "NAME", TEXT, AT(backend), "cpu, cuda or hip (default: the best one present)"},
     {"--threads", "N", NUMBER, AT(threads), "CPU threads to use (default: all)"},
-    {"--type", "f32|f64", TYPE, AT(type), "element type (default: f32)"},
+    {"--type", "TYPE", TYPE, AT(type),
+     "f32, f64, f16, bf16, i8, or u8 with a B of i8 (default: f32)"},
     {"--tile", "TILING", TEXT, AT(tile),
      "a row of `tilegemm tiles`, or text such as 128x128x8/64x64/8x8/4/2"},
     {"-o", "C.npy", TEXT, AT(output), "the file to write; it may be one of the inputs"},
@@ -93,7 +94,7 @@ static int parse_type(const char *text, tg_type *type)
 #define TG_X(name, value, spelling, ctype) \
     if (strcmp(text, #spelling) == 0) {    \
         *type = name;                      \
-        return 1;                          \
+        return name != TG_I32;             \
     }
     TG_TYPE_LIST(TG_X)
 #undef TG_X
@@ -134,7 +135,8 @@ static int set_option(cli_options *options, const option *one, const char *text)
         return CLI_OK;
     case TYPE:
         if (!parse_type(text, to))
-            return cli_misuse("%s takes f32 or f64, not \"%s\"", one->name, text);
+            return cli_misuse("%s takes f32, f64, f16, bf16, i8 or u8, not \"%s\"", one->name,
+                              text);
     }
     return CLI_OK;
 }

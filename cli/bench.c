@@ -40,6 +40,8 @@ static int make_runners(bench *b)
     if (!b->runners)
         return cli_fail("there is no memory for the samples");
     b->own_count = make_own(b);
+    if (o->peer_count > 0 && o->type != TG_F32 && o->type != TG_F64)
+        return cli_misuse("--peer is for f32 and f64, not for --type %s", tg_type_name(o->type));
     for (int i = 0; i < o->peer_count; i++) {
         cli_runner *runner = &b->runners[b->own_count + i];
         int rc = cli_peer_open(&b->peers[i], o->peers[i], &b->machine);

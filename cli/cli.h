@@ -5,7 +5,8 @@
  *   main.c      commands, help            args.c       options, numbers, shapes
  *   text.c      errors, colour, bars      shapes.c     lists of problems, files of them
  *   work.c      a device, its matrices    measure.c    rates, bandwidth, traffic
- *   verify.c    what C should be          race.c       contestants timed in turn
+ *   types.c     elements of any type      race.c       contestants timed in turn
+ *   verify.c    what C should be
  *   peer.c      other CPU libraries       peer_gpu.c   cuBLAS, rocBLAS
  *   nvidia.c    clocks, what a unit has   occupancy.c  how many blocks a unit runs at once
  *   svg.c       plots                     counted.c    memory traffic, from ncu
@@ -177,17 +178,32 @@ const char *cli_tail_name(tg_tail tail);
 /* text.c: the start of a JSON object, what was run and on what. */
 void cli_print_json_heading(const cli_machine *machine, const cli_options *options, int rounds);
 
+/* ------------------------------------------------------------------------------------ types.c */
+double cli_get(tg_type type, const void *elements, int64_t at);
+/* Rounds to nearest, ties to even; integers wrap around. */
+void cli_put(tg_type type, void *elements, int64_t at, double value);
+double cli_rounded(tg_type type, double value);
+/* Element (row, col) of a host matrix. */
+double cli_at(tg_input matrix, int64_t row, int64_t col);
+int cli_is_whole(tg_type type);
+/* What is multiplied with an A of the type of --type, and what C then is: u8 with i8, to i32. */
+tg_type cli_b_type(tg_type type);
+tg_type cli_c_type(tg_type type);
+/* Unit roundoff, the smallest normal and positive numbers, and the largest. */
+typedef struct cli_precision {
+    double unit, normal, least, most;
+} cli_precision;
+cli_precision cli_precision_of(tg_type type);
+
 /* ----------------------------------------------------------------------------------- verify.c */
 typedef struct cli_verdict {
     int64_t checked; /* elements */
-    int is_exact;    /* all of them */
+    int is_exact;    /* all of them, rounded to the type of C */
     double worst;    /* largest |error| / bound; more than 1 is wrong */
     int64_t row, col;
     double got, wanted; /* there */
 } cli_verdict;
 
-/* Element (row, col) of a host matrix. */
-double cli_at(tg_input matrix, int64_t row, int64_t col);
 /* What element (row, col) of C should be; *bound, unless NULL: how far off rounding may take it. */
 long double cli_expected(const tg_problem *p, tg_input c0, int64_t row, int64_t col,
                          long double *bound);

@@ -12,7 +12,7 @@ _tilegemm()
     case $previous in
     help) words="--help --version help $("$program" --help | sed -n "$names")" ;;
     --backend) words='cpu cuda hip' ;;
-    --type) words='f32 f64' ;;
+    --type) words='f32 f64 f16 bf16 i8 u8' ;;
     --trans) words='NN NT TN TT' ;;
     --once) words="$("$program" tiles 2>/dev/null | sed -n "$rows")" ;;
     --tile) words="all $("$program" tiles 2>/dev/null | sed -n "$rows")" ;;

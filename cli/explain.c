@@ -278,7 +278,7 @@ static int explain(subject *x)
     tg_problem p = TG_PROBLEM_INIT;
     tg_plan plan = TG_PLAN_INIT;
     p.m = x->shape.m, p.n = x->shape.n, p.k = x->shape.k;
-    p.a.type = p.b.type = p.c.type = x->type;
+    p.a.type = x->type, p.b.type = cli_b_type(x->type), p.c.type = cli_c_type(x->type);
     p.a.row_stride = p.k, p.b.row_stride = p.c.row_stride = p.n;
     p.a.col_stride = p.b.col_stride = p.c.col_stride = 1;
     if (tg_pick(x->machine.ctx, &p, &plan) != TG_OK)
@@ -301,7 +301,7 @@ static int explain(subject *x)
 
 int cli_explain(const cli_options *options)
 {
-    subject x = {.type = options->type, .elem = (int)tg_type_size(options->type)};
+    subject x = {.type = options->type};
     if (options->word_count == 0)
         return cli_misuse("explain takes a shape: M N K");
     int rc = cli_words_shape(options, &x.shape);
@@ -309,6 +309,7 @@ int cli_explain(const cli_options *options)
         rc = cli_open(&x.machine, options);
     if (rc != CLI_OK)
         return rc;
+    x.elem = tg_kernel_bytes(x.type, x.machine.limits);
     rc = explain(&x);
     cli_close(&x.machine);
     return rc;

@@ -61,8 +61,8 @@ tg_status cli_pass(cli_machine *machine, void *memory, size_t bytes, tg_type typ
 {
     tg_problem p = TG_PROBLEM_INIT;
     p.n = 4096;
-    p.m = (int64_t)(bytes / tg_type_size(type)) / p.n;
-    p.a.type = p.b.type = p.c.type = type;
+    p.a.type = type, p.b.type = cli_b_type(type), p.c.type = cli_c_type(type);
+    p.m = (int64_t)(bytes / tg_type_size(p.c.type)) / p.n;
     p.beta = -1;
     p.c.data = memory;
     p.c.row_stride = p.n, p.c.col_stride = 1;
@@ -113,6 +113,14 @@ double cli_bandwidth(cli_machine *machine)
     return best;
 }
 
+/* Of elements of A and B, and of C. */
+static double bytes_of(double inputs, double outputs, cli_shape shape, tg_type type)
+{
+    return (inputs * (double)tg_type_size(type) +
+            outputs * (double)tg_type_size(cli_c_type(type))) *
+           (double)shape.batch;
+}
+
 /* Each column of blocks reads A once, each row of blocks reads B once, C is written, and so is what
  * each range of k sums, to be read again. With no stage to share, every multiply-add reads its own
  * two elements. */
@@ -125,20 +133,19 @@ double cli_traffic(const tg_plan *plan, cli_shape shape, tg_type type)
     double block_rows = (double)tg_ceil_div(shape.m, tile->block.m);
     double block_cols = (double)tg_ceil_div(shape.n, tile->block.n);
     double sums = plan->splits > 1 ? 2.0 * plan->splits * m * n : 0;
-    return (m * k * block_cols + k * n * block_rows + m * n + sums) * (double)shape.batch *
-           (double)tg_type_size(type);
+    return bytes_of(m * k * block_cols + k * n * block_rows, m * n + sums, shape, type);
 }
 
 double cli_naive_traffic(cli_shape shape, tg_type type)
 {
     double m = (double)shape.m, n = (double)shape.n, k = (double)shape.k;
-    return (2 * m * n * k + m * n) * (double)shape.batch * (double)tg_type_size(type);
+    return bytes_of(2 * m * n * k, m * n, shape, type);
 }
 
 double cli_least_traffic(cli_shape shape, tg_type type)
 {
     double m = (double)shape.m, n = (double)shape.n, k = (double)shape.k;
-    return (m * k + k * n + m * n) * (double)shape.batch * (double)tg_type_size(type);
+    return bytes_of(m * k + k * n, m * n, shape, type);
 }
 
 const char *cli_tail_name(tg_tail tail) { return tail == TG_TAIL_SPLIT ? "split" : "whole"; }

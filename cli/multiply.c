@@ -30,13 +30,19 @@ static tg_input transposed(tg_input matrix, int is_wanted)
 
 static int check_types(const product *x)
 {
-    const cli_npy *files[] = {&x->b, &x->c0};
-    for (int i = 0; i < (x->options->c0 ? 2 : 1); i++) {
-        if (files[i]->view.type != x->a.view.type)
-            return cli_fail("%s holds %s and %s holds %s: convert one of them", x->a.path,
-                            tg_type_name(x->a.view.type), files[i]->path,
-                            tg_type_name(files[i]->view.type));
-    }
+    const cli_npy *files[] = {&x->a, &x->b};
+    const tg_type a = x->a.view.type, b = x->b.view.type, c = cli_c_type(a);
+    for (int i = 0; i < 2; i++)
+        if (files[i]->view.type == TG_I32)
+            return cli_fail("%s holds int32, which products of int8 and uint8 are in: convert it "
+                            "with astype('int8') or astype('float64')",
+                            files[i]->path);
+    if (a != b && !(cli_is_whole(a) && cli_is_whole(b)))
+        return cli_fail("%s holds %s and %s holds %s: convert one of them", x->a.path,
+                        tg_type_name(a), x->b.path, tg_type_name(b));
+    if (x->options->c0 && x->c0.view.type != c)
+        return cli_fail("%s holds %s and the product is in %s: convert it", x->c0.path,
+                        tg_type_name(x->c0.view.type), tg_type_name(c));
     return CLI_OK;
 }
 
@@ -69,7 +75,7 @@ static void describe(product *x)
     p->n = o->trans_b ? x->b.rows : x->b.cols;
     p->alpha = o->alpha;
     p->beta = o->c0 ? (isnan(o->beta) ? 1 : o->beta) : 0;
-    p->c.type = x->a.view.type;
+    p->c.type = cli_c_type(x->a.view.type);
     p->c.row_stride = p->n, p->c.col_stride = 1;
 }
 
@@ -95,11 +101,7 @@ static void copy_c0(product *x)
 {
     for (int64_t i = 0; i < x->host.m && x->host.beta != 0; i++) {
         for (int64_t j = 0; j < x->host.n; j++) {
-            double element = cli_at(x->c0.view, i, j);
-            if (x->host.c.type == TG_F32)
-                ((float *)x->out.data)[i * x->host.n + j] = (float)element;
-            else
-                ((double *)x->out.data)[i * x->host.n + j] = element;
+            cli_put(x->host.c.type, x->out.data, i * x->host.n + j, cli_at(x->c0.view, i, j));
         }
     }
     x->host.c.data = x->out.data;
@@ -108,9 +110,9 @@ static void copy_c0(product *x)
 static int place(product *x)
 {
     const tg_problem *p = &x->host;
-    tg_type type = p->c.type;
-    return cli_place(&x->machine, p, &x->device, cli_matrix_bytes(p->m, p->k, type),
-                     cli_matrix_bytes(p->k, p->n, type), cli_matrix_bytes(p->m, p->n, type));
+    return cli_place(&x->machine, p, &x->device, cli_matrix_bytes(p->m, p->k, p->a.type),
+                     cli_matrix_bytes(p->k, p->n, p->b.type),
+                     cli_matrix_bytes(p->m, p->n, p->c.type));
 }
 
 static int fetch(product *x)
@@ -150,14 +152,15 @@ static int run(product *x)
 {
     tg_problem slice = x->device;
     int64_t rows = slice_rows(&slice), m = x->device.m;
-    size_t elem = tg_type_size(slice.c.type);
+    int64_t a_elem = (int64_t)tg_type_size(slice.a.type);
+    int64_t c_elem = (int64_t)tg_type_size(slice.c.type);
     int is_shown = rows < m && !x->options->quiet && isatty(STDERR_FILENO);
     double start = cli_now();
     int64_t row = 0;
     do {
         slice.m = rows < m - row ? rows : m - row;
-        slice.a.data = (const char *)x->device.a.data + row * slice.a.row_stride * (int64_t)elem;
-        slice.c.data = (char *)x->device.c.data + row * slice.c.row_stride * (int64_t)elem;
+        slice.a.data = (const char *)x->device.a.data + row * slice.a.row_stride * a_elem;
+        slice.c.data = (char *)x->device.c.data + row * slice.c.row_stride * c_elem;
         tg_status status = tg_gemm(x->machine.ctx, &slice);
         if (status == TG_OK)
             status = tg_sync(x->machine.ctx);
@@ -203,7 +206,7 @@ static void report(const product *x)
     if (!x->options->quiet)
         printf("%s: %lld x %lld = %lld x %lld times %lld x %lld, %s, %.3f ms, %.1f GFLOP/s\n",
                x->out.path, (long long)p->m, (long long)p->n, (long long)p->m, (long long)p->k,
-               (long long)p->k, (long long)p->n, tg_type_name(p->c.type), 1e3 * seconds,
+               (long long)p->k, (long long)p->n, tg_type_name(p->a.type), 1e3 * seconds,
                cli_gflops(shape, seconds));
 }
 

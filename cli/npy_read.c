@@ -114,21 +114,32 @@ static int read_header(const char *text, header *h)
 /* CLI_OK with the type set, or what is wrong with the element type. */
 static int check_type(const char *path, const char *descr, tg_type *type)
 {
-    if (strcmp(descr, "<f4") == 0 || strcmp(descr, "<f8") == 0) {
-        *type = descr[2] == '4' ? TG_F32 : TG_F64;
-        return CLI_OK;
-    }
+    static const struct {
+        const char *descr;
+        tg_type type;
+    } known[] = {{"<f4", TG_F32}, {"<f8", TG_F64}, {"<f2", TG_F16},
+                 {"|i1", TG_I8},  {"|u1", TG_U8},  {"<i4", TG_I32}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(descr, known[i].descr) == 0) {
+            *type = known[i].type;
+            return CLI_OK;
+        }
     if (descr[0] == '>')
         return cli_fail("%s holds big-endian elements (\"%s\"): convert it with astype('<f4') or "
                         "astype('<f8')",
                         path, descr);
     if (descr[0] && strchr("iub", descr[1]))
-        return cli_fail("%s holds integers (\"%s\"): convert it with astype('float32') or "
-                        "astype('float64')",
+        return cli_fail("%s holds integers (\"%s\"), and of those int8 and uint8 are multiplied: "
+                        "convert it with astype('float32') or astype('float64')",
                         path, descr);
-    return cli_fail("%s holds elements of type \"%s\", and only float32 (\"<f4\") and float64 "
-                    "(\"<f8\") are multiplied",
-                    path, descr);
+    if (strcmp(descr, "|V2") == 0 || strcmp(descr, "<V2") == 0)
+        return cli_fail("%s holds two bytes of no type (\"%s\"). NumPy does not know bfloat16: if "
+                        "that is what they are, convert it with astype('float32')",
+                        path, descr);
+    return cli_fail(
+        "%s holds elements of type \"%s\", and only float16, float32, float64, int8 and "
+        "uint8 are multiplied",
+        path, descr);
 }
 
 static int check_shape(const char *path, const header *h)

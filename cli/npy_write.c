@@ -74,9 +74,9 @@ static size_t format_header(char *text, int64_t rows, int64_t cols, tg_type type
     memset(text, ' ', 128);
     memcpy(text, magic, sizeof magic);
     text[8] = 128 - 10;
-    int length = snprintf(text + 10, 117,
-                          "{'descr': '<f%zu', 'fortran_order': False, 'shape': (%lld, %lld), }",
-                          tg_type_size(type), (long long)rows, (long long)cols);
+    int length = snprintf(
+        text + 10, 117, "{'descr': '<%c%zu', 'fortran_order': False, 'shape': (%lld, %lld), }",
+        cli_is_whole(type) ? 'i' : 'f', tg_type_size(type), (long long)rows, (long long)cols);
     text[10 + length] = ' ';
     text[127] = '\n';
     return 128;

@@ -70,7 +70,7 @@ static int time_calls(race *x, const cli_runner *runner, int64_t calls, double *
     tg_context *ctx = x->machine->ctx;
     tg_status status = TG_OK;
     for (int64_t at = 0; x->curtain && at < calls && status == TG_OK; at += CALLS_A_PASS)
-        status = cli_pass(x->machine, x->curtain, cli_cold_bytes(x->machine), x->work->host.c.type);
+        status = cli_pass(x->machine, x->curtain, cli_cold_bytes(x->machine), x->work->host.a.type);
     if (status == TG_OK)
         status = tg_time_start(ctx);
     int rc = status == TG_OK ? call(x, runner, calls) : CLI_OK;
@@ -164,7 +164,7 @@ static int run_rounds(race *x, cli_runner *runners, int count, int rounds, doubl
     for (int round = 0; round < rounds && rc == CLI_OK; round++) {
         if (x->is_crowded)
             settle();
-        if (tg_peak(x->machine->ctx, x->work->host.c.type, &peaks[round]) != TG_OK)
+        if (tg_peak(x->machine->ctx, x->work->host.a.type, &peaks[round]) != TG_OK)
             return cli_fail_call(x->machine, "the peak probe");
         for (int i = 0; i < count && rc == CLI_OK; i++) {
             cli_runner *runner = &runners[(i + round) % count]; /* nobody is always first */

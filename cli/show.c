@@ -138,7 +138,7 @@ static const char *refusal(column *where, int row, tg_type type, char *text, siz
     tg_tile tile = tg_tile_at(row);
     if (where->machine.ctx)
         return tg_tile_refusal(where->machine.ctx, &tile, type);
-    tg_verdict verdict = tg_tile_check(tile, where->model, (int)tg_type_size(type));
+    tg_verdict verdict = tg_tile_check(tile, where->model, tg_kernel_bytes(type, where->model));
     if (!verdict.rule)
         return NULL;
     snprintf(text, size, verdict.rule, verdict.left, verdict.right);
@@ -164,8 +164,8 @@ static int open_columns(column *columns, int *count, const cli_options *options)
     }
     if (options->backend && *count == 0)
         return cli_fail("there is no backend \"%s\"", options->backend);
-    columns[(*count)++] = model_table[0];
-    columns[(*count)++] = model_table[1];
+    for (int i = 0; i < 2 && (options->type == TG_F32 || options->type == TG_F64); i++)
+        columns[(*count)++] = model_table[i]; /* GPUs have no kernels of other types */
     return CLI_OK;
 }
 

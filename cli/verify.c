@@ -3,7 +3,8 @@
  * What C should be, recomputed on the host in the widest type there is, and how far rounding may
  * take it: |C - exact| <= gamma(k + 2) * (|alpha| |A| |B| + |beta| |C0|), element by element
  * (Higham, Accuracy and Stability of Numerical Algorithms, 3.5). The bound holds for any order of
- * summation, so one check serves every tiling, backend and peer.
+ * summation, so one check serves every tiling, backend and peer. A C of f16 or bf16 is rounded once
+ * more, and a C of integers is exact modulo 2^32.
  */
 #include "cli.h"
 
@@ -11,35 +12,35 @@
 #include <math.h>
 #include <stdlib.h>
 
-double cli_at(tg_input matrix, int64_t row, int64_t col)
-{
-    int64_t at = row * matrix.row_stride + col * matrix.col_stride;
-    return matrix.type == TG_F32 ? (double)((const float *)matrix.data)[at]
-                                 : ((const double *)matrix.data)[at];
-}
-
 tg_input cli_c_of(const tg_problem *p)
 {
     tg_input c = {p->c.data, p->c.row_stride, p->c.col_stride, 0, p->c.type};
     return c;
 }
 
-static long double rounded(double x, tg_type type) { return type == TG_F32 ? (float)x : x; }
-
-/* gamma(k + 2), and the smallest numbers, which may be lost in every product. */
-static long double bound_of(const tg_problem *p, long double magnitude)
+/* What products are summed in. */
+static tg_type sum_type(const tg_problem *p)
 {
-    int is_f32 = p->c.type == TG_F32;
-    long double unit = (is_f32 ? FLT_EPSILON : DBL_EPSILON) / 2.0L;
-    long double lost = is_f32 ? FLT_MIN : DBL_MIN;
-    long double terms = (long double)p->k + 2;
-    return terms * unit / (1 - terms * unit) * magnitude + terms * lost;
+    return p->a.type == TG_F64 ? TG_F64 : cli_is_whole(p->a.type) ? TG_I32 : TG_F32;
 }
+
+/* gamma(k + 2), and the smallest numbers, which may be lost in every product; then what is lost of
+ * C, as large as it is, where its type is shorter. */
+static long double bound_of(const tg_problem *p, long double magnitude, long double c)
+{
+    const cli_precision sum = cli_precision_of(sum_type(p)), out = cli_precision_of(p->c.type);
+    long double terms = (long double)p->k + 2;
+    long double bound = terms * sum.unit / (1 - terms * sum.unit) * magnitude + terms * sum.normal;
+    return out.unit > sum.unit ? bound + out.unit * (c + bound) + out.least : bound;
+}
+
+static long double low_bits(long double sum) { return (int32_t)(uint32_t)(int64_t)sum; }
 
 long double cli_expected(const tg_problem *p, tg_input c0, int64_t row, int64_t col,
                          long double *bound)
 {
-    long double alpha = rounded(p->alpha, p->c.type), beta = rounded(p->beta, p->c.type);
+    long double alpha = cli_rounded(sum_type(p), p->alpha);
+    long double beta = cli_rounded(sum_type(p), p->beta);
     long double sum = 0, magnitude = 0;
     for (int64_t k = 0; alpha != 0 && k < p->k; k++) {
         long double product = (long double)cli_at(p->a, row, k) * cli_at(p->b, k, col);
@@ -54,14 +55,14 @@ long double cli_expected(const tg_problem *p, tg_input c0, int64_t row, int64_t 
         magnitude += fabsl(added);
     }
     if (bound)
-        *bound = bound_of(p, magnitude);
-    return sum;
+        *bound = bound_of(p, magnitude, fabsl(sum));
+    return p->c.type == TG_I32 ? low_bits(sum) : sum;
 }
 
 /* |error| / bound. What is not finite, or too large for the type, has to be so in both. */
 static double ratio_of(long double got, long double wanted, long double bound, tg_type type)
 {
-    long double most = type == TG_F32 ? FLT_MAX : DBL_MAX;
+    long double most = cli_precision_of(type).most;
     if (isnan(wanted))
         return isnan(got) ? 0 : INFINITY;
     if (!(fabsl(wanted) + bound <= most))
@@ -91,7 +92,7 @@ static cli_verdict verify_item(const tg_problem *p, tg_input c0, double budget)
         long double bound, wanted = cli_expected(p, c0, i, j, &bound);
         double got = cli_at(c, i, j);
         double ratio = ratio_of(got, wanted, bound, p->c.type);
-        is_exact &= got == wanted;
+        is_exact &= got == cli_rounded(p->c.type, (double)wanted);
         if (ratio > verdict.worst || at == 0) {
             cli_verdict worst = {0, 0, ratio, i, j, got, (double)wanted};
             verdict = worst;
@@ -159,14 +160,17 @@ double cli_verify_rows(const tg_problem *p, tg_input c0)
     }
     if (p->beta != 0)
         multiply_vector(c0, p->m, p->n, NULL, NULL, c0x, c0_size);
-    long double alpha = rounded(p->alpha, p->c.type), beta = rounded(p->beta, p->c.type);
+    long double alpha = cli_rounded(sum_type(p), p->alpha);
+    long double beta = cli_rounded(sum_type(p), p->beta);
     for (int64_t i = 0; i < p->m; i++) {
         long double wanted = alpha * abx[i] + beta * c0x[i];
         long double size = fabsl(alpha) * ab_size[i] + fabsl(beta) * c0_size[i];
         /* the sums of this check round too, and the small numbers are lost once an element */
-        long double bound = bound_of(p, size) + (long double)p->n * bound_of(p, 0) +
+        long double bound = bound_of(p, size, c_size[i]) + (long double)p->n * bound_of(p, 0, 0) +
                             (long double)(p->n + p->k) * LDBL_EPSILON * (size + c_size[i]);
-        if (isfinite(size) && size < (p->c.type == TG_F32 ? FLT_MAX : DBL_MAX))
+        if (p->c.type == TG_I32)
+            worst = fmax(worst, low_bits(cx[i] - wanted) == 0 ? 0 : INFINITY);
+        else if (isfinite(size) && size < cli_precision_of(p->c.type).most)
             worst = fmax(worst, ratio_of(cx[i], wanted, bound, p->c.type));
     }
     free(memory);

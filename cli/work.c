@@ -106,16 +106,11 @@ static double fill_value(uint64_t seed, uint64_t index, int most)
 static void fill(void *data, size_t bytes, tg_type type, uint64_t seed, int most)
 {
     size_t count = bytes / tg_type_size(type);
-    float *f32 = data;
-    double *f64 = data;
 #ifdef _OPENMP
 #pragma omp parallel for schedule(static) if (count > 1 << 20)
 #endif
     for (size_t i = 0; i < count; i++) {
-        if (type == TG_F32)
-            f32[i] = (float)fill_value(seed << 40, i, most);
-        else
-            f64[i] = fill_value(seed << 40, i, most);
+        cli_put(type, data, (int64_t)i, fill_value(seed << 40, i, most));
     }
 }
 
@@ -125,10 +120,13 @@ void *cli_host_memory(size_t bytes)
     return bytes > SIZE_MAX / 2 ? NULL : aligned_alloc(64, rounded);
 }
 
-/* The largest s such that 2 * (k + 1) * s * s stays within the digits of the type, up to 16. */
+/* The largest s such that 2 * (k + 1) * s * s stays within the digits of the sums, up to 16; of
+ * integers, all there are. */
 static int integer_range(int64_t k, tg_type type)
 {
-    double room = (type == TG_F32 ? 0x1p24 : 0x1p53) / 2;
+    double room = (type == TG_F64 ? 0x1p53 : 0x1p24) / 2;
+    if (cli_is_whole(type))
+        return 127;
     return (int)fmax(1, fmin(16, floor(sqrt(room / ((double)k + 1)))));
 }
 
@@ -198,14 +196,14 @@ static int lay_out(cli_work *work, cli_shape shape, tg_type type, int c_padding)
     if (__builtin_mul_overflow(p->m, p->batch, &rows) ||
         __builtin_mul_overflow(p->k, p->batch, &b_rows))
         return 0;
-    p->c.row_stride = p->n + c_padding, p->c.col_stride = 1, p->c.type = type;
+    p->c.row_stride = p->n + c_padding, p->c.col_stride = 1, p->c.type = cli_c_type(type);
     work->a_bytes = cli_matrix_bytes(rows, p->k, type);
-    work->b_bytes = cli_matrix_bytes(b_rows, p->n, type);
-    work->c_bytes = cli_matrix_bytes(rows, p->c.row_stride, type);
+    work->b_bytes = cli_matrix_bytes(b_rows, p->n, cli_b_type(type));
+    work->c_bytes = cli_matrix_bytes(rows, p->c.row_stride, p->c.type);
     if (!work->c_bytes || (p->k > 0 && !(work->a_bytes && work->b_bytes)))
         return 0;
     p->a = operand(work->trans[0], p->m, p->k, type);
-    p->b = operand(work->trans[1], p->k, p->n, type);
+    p->b = operand(work->trans[1], p->k, p->n, cli_b_type(type));
     p->c.batch_stride = p->m * p->c.row_stride;
     return 1;
 }
@@ -230,10 +228,10 @@ int cli_work_make(cli_machine *machine, cli_work *work, cli_shape shape, tg_type
         return cli_fail("there is no memory for %lld x %lld x %lld", (long long)shape.m,
                         (long long)shape.n, (long long)shape.k);
     }
-    int most = kind == CLI_INTEGERS ? integer_range(p->k, type) : 0;
-    fill(a, work->a_bytes, type, 1, most);
-    fill(b, work->b_bytes, type, 2, most);
-    fill(work->c0, work->c_bytes, type, 3, most);
+    int most = kind == CLI_INTEGERS || cli_is_whole(type) ? integer_range(p->k, type) : 0;
+    fill(a, work->a_bytes, p->a.type, 1, most);
+    fill(b, work->b_bytes, p->b.type, 2, most);
+    fill(work->c0, work->c_bytes, p->c.type, 3, most);
     memcpy(p->c.data, work->c0, work->c_bytes);
     int rc = cli_place(machine, p, &work->device, work->a_bytes, work->b_bytes, work->c_bytes);
     if (rc != CLI_OK)

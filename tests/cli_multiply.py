@@ -38,6 +38,30 @@ def test_multiply_kinds(t):
     t.expect(sorted(os.listdir(".")) == ["a.npy", "b.npy", "c.npy"], "no other file is left")
 
 
+def test_multiply_short_types(t):
+    a, b = integers(17, 140, 1), integers(140, 9, 2)
+    a_u8 = [[x + 9 for x in row] for row in a]
+    c = [[1000 * x for x in row] for row in integers(17, 9, 3)]
+    for kind_a, kind_b, kind_c in [("<f2", "<f2", "<f2"), ("|i1", "|i1", "<i4"),
+                                   ("|u1", "|i1", "<i4"), ("|u1", "|u1", "<i4")]:
+        rows = a_u8 if kind_a == "|u1" else a
+        columns = [[abs(x) for x in row] for row in b] if kind_b == "|u1" else b
+        save("a.npy", rows, kind_a)
+        save("b.npy", columns, kind_b, "F")
+        save("c0.npy", c, kind_c)
+        for args, wanted in [([], product(rows, columns)),
+                             (["--alpha=-2", "--c=c0.npy"], product(rows, columns, -2, 1, c))]:
+            if kind_c == "<f2":  # rounded to nearest, ties to even
+                wanted = [list(struct.unpack("<9e", struct.pack("<9e", *row))) for row in wanted]
+            run = multiplies(t, f"{kind_a} {kind_b} {args}", wanted, *A_TIMES_B, *args)
+            t.expect(load("c.npy")[1] == kind_c, "the product's type", run)
+    t.all_refused("""
+        1 | c0.npy holds int32, which products of int8 | multiply c0.npy a.npy -o c.npy --trans-a
+        1 | alpha = 0.5 is no whole number             | multiply a.npy b.npy -o c.npy --alpha 0.5
+        1 | a.npy holds u8 and the product is in i32   | multiply a.npy b.npy -o c.npy --c a.npy
+        """)
+
+
 def test_multiply_factors(t):
     a, b, c = integers(5, 70, 3), integers(70, 33, 4), integers(5, 33, 5)
     save("a.npy", a, version=2)
@@ -93,7 +117,7 @@ def test_multiply_odd_files(t):
     for name, says in [
             ("header", "truncated"), ("magic", "not a NumPy"), ("data", "truncated"),
             ("more", "not one matrix"), ("big", "big-endian"), ("int", "integers"),
-            ("half", "<f2"), ("cube", "3 dimensions"), ("vector", "vector of 16"),
+            ("bf16", "bfloat16"), ("cube", "3 dimensions"), ("vector", "vector of 16"),
             ("scalar", "0 dimensions"), ("huge", "more than memory"), ("huger", "header"),
             ("negative", "header"), ("junk", "header"), ("twice", "header"), ("missing", "header"),
             ("record", "header"), ("open", "header"), ("version", "version 9.0"),

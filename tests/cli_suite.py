@@ -22,6 +22,7 @@ except ImportError:
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 UTF8 = {"LC_ALL": "C.UTF-8"}
+LETTERS = {"f2": "e", "f4": "f", "f8": "d", "i1": "b", "u1": "B", "i4": "i"}  # NumPy's, struct's
 PROGRAM = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else ""
 
 
@@ -86,7 +87,7 @@ class Suite:
 def save(path, rows, kind="<f4", order="C", version=1, shape=None, cut=None, header=None):
     """Writes a list of rows as .npy; cut: only so many bytes of it."""
     shape = (len(rows), len(rows[0]) if rows else 0) if shape is None else shape
-    letter = {"f4": "f", "f8": "d", "i8": "q", "f2": "e"}[kind[1:]]
+    letter = {**LETTERS, "i8": "q", "V2": "e"}[kind[1:]]
     columns = zip(*rows) if order == "F" else rows
     flat = [x for row in columns for x in row]
     text = header or (f"{{'descr': '{kind}', 'fortran_order': {order == 'F'}, "
@@ -95,7 +96,7 @@ def save(path, rows, kind="<f4", order="C", version=1, shape=None, cut=None, hea
     text += " " * (-(head + len(text) + 1) % 64) + "\n"
     data = b"\x93NUMPY" + bytes([version, 0])
     data += struct.pack("<H" if version == 1 else "<I", len(text)) + text.encode()
-    data += struct.pack(f"{kind[0]}{len(flat)}{letter}", *flat)
+    data += struct.pack(f"{kind[0].replace('|', '<')}{len(flat)}{letter}", *flat)
     with open(path, "wb") as file:
         file.write(data[:cut])
 
@@ -113,7 +114,7 @@ def load(path):
     head = eval(data[10:10 + length], {})
     assert (10 + length) % 64 == 0 and not head["fortran_order"]
     rows, cols = head["shape"]
-    letter = {"<f4": "f", "<f8": "d"}[head["descr"]]
+    letter = LETTERS[head["descr"][1:]]
     flat = struct.unpack(f"<{rows * cols}{letter}", data[10 + length:])
     return [list(flat[i * cols:(i + 1) * cols]) for i in range(rows)], head["descr"]
 
@@ -140,7 +141,7 @@ def odd_files():
     save("more.npy", a + a, shape=(4, 4))
     save("big.npy", a, ">f4")
     save("int.npy", a, "<i8")
-    save("half.npy", a, "<f2")
+    save("bf16.npy", a, "|V2")
     save("cube.npy", a, shape=(2, 2, 4))
     save("vector.npy", a, shape=(16,))
     save("scalar.npy", [], shape=())

@@ -44,7 +44,9 @@ def test_usage(t):
         2 | no option "--trans-a"                | ladder --trans-a
         2 | no argument such as "now"            | check now
         2 | --type needs a value                 | tiles --type
-        2 | --type takes f32 or f64, not "f16"   | tiles --type f16
+        2 | --type takes f32.*u8, not "f128"     | tiles --type f128
+        2 | --type takes f32.*u8, not "i32"      | bench --type i32
+        2 | --peer is for f32 and f64, not for   | bench 9 --type bf16 --peer x=libm.so.6
         2 | --json takes no value                | bench --json=1
         2 | is no shape                          | explain 1 2 b
         2 | a shape is                           | explain 1 2
@@ -179,6 +181,15 @@ def test_check(t):
     t.good("check", "--tile", "v4_reg", "--report", says=["all exactly right", "L1 cache"])
 
 
+def test_bench_short_types(t):
+    for kind in ["f16", "bf16", "i8", "u8"]:
+        t.good("bench", "70", "5x70x600", "--rounds", 1, "--trans", "TN", "--type", kind,
+               says=["70x70x70 .* %", "5x70x600 .* %"])
+        t.good("tiles", "--type", kind, says=["^c6x8 "])
+        t.good("explain", "70", "--type", kind, says=[f"70 x 70 x 70, {kind}"])
+        t.good("ladder", "33", "--rounds", 1, "--type", kind, "--threads", 1)
+
+
 def test_bench(t):
     t.good("bench", "33", "16..64", "5x70x9", "--rounds", 2, "--trans", "TN", "--type", "f64",
            says=[f"^{name} .* %" for name in ["33x33x33", "16x16x16", "32x32x32", "64x64x64",
@@ -300,7 +311,7 @@ def test_completion(t):
     t.expect(set(COMMANDS) <= set(complete(PROGRAM, "")), "commands are completed")
     t.expect(complete(PROGRAM, "mul") == ["multiply"], "a command is completed")
     t.expect(complete(PROGRAM, "multiply", "--tr") == ["--trans-a", "--trans-b"], "options are")
-    t.expect(complete(PROGRAM, "bench", "--type", "") == ["f32", "f64"], "values are")
+    t.expect(complete(PROGRAM, "bench", "--type", "f") == ["f32", "f64", "f16"], "values are")
     t.expect(complete(PROGRAM, "bench", "--tile", "k") == ["k5_2d", "k10_warp"], "tilings are")
 
 
