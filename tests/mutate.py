@@ -16,6 +16,7 @@ import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LOOPS, KERNEL, PACK = "backends/cpu/gemm.c", "backends/cpu/microkernel.h", "backends/cpu/pack.h"
+CONVERT = "backends/cpu/convert.h"
 CALL, CHECK, TILE, PICK = "common/gemm.c", "common/check.c", "common/tile.h", "common/pick.c"
 SIMT, CARRIER, GEOMETRY = (f"backends/gpu/{name}.h" for name in ("simt_gemm", "carrier", "geometry"))
 SIMT_TABLE = "backends/gpu/simt_table.h"
@@ -32,9 +33,10 @@ MUTATIONS = [
     ("alpha is lost", KERNEL, "= alpha * acc[i * nv + j];", "= acc[i * nv + j];"),
     ("zeros of A are skipped", KERNEL, "acc[i * nv + j] += a[i * a_row] * b_now[j];",
      "if (a[i * a_row] != 0) acc[i * nv + j] += a[i * a_row] * b_now[j];"),
-    ("beta is applied for each block of k", LOOPS, "multiply_block(j, t, &a, &b, c, k ? 1 : p->beta)",
-     "multiply_block(j, t, &a, &b, c, p->beta)"),
-    ("beta is applied for each slice of k", LOOPS, "ks, k0 ? 1 : beta);", "ks, beta);"),
+    ("beta is applied for each block of k", LOOPS, "is_first = a->ks.begin + k0 == 0",
+     "is_first = k0 == 0"),
+    ("beta is applied for each slice of k", LOOPS, "is_first = a->ks.begin + k0 == 0",
+     "is_first = a->ks.begin == 0"),
     ("the ragged edge of m is one row short", LOOPS,
      "m_left = tg_min(a->line, a->lines.end - a->lines.begin - m);",
      "m_left = tg_min(a->line, tg_max(1, a->lines.end - a->lines.begin - m - (m > 0)));"),
@@ -49,7 +51,7 @@ MUTATIONS = [
      "wait_for(t); /* A and B are staged, before they are read */", ""),
     ("the last warps are left out", LOOPS, "end = (t->me + 1) * warps / t->size",
      "end = (t->me + 1) * (warps / t->size)"),
-    ("k = 0 leaves C alone", LOOPS, "scale(&j);", ""),
+    ("k = 0 leaves C alone", LOOPS, "scale(p);", ""),
     ("lda and ldb are swapped", CALL, "layout, transa, m, k, lda,", "layout, transa, m, k, ldb,"),
     ("C column-major keeps the strides of A", CALL, "p->b.row_stride = q.a.col_stride,",
      "p->b.row_stride = q.a.row_stride,"),
@@ -58,9 +60,20 @@ MUTATIONS = [
     ("the plan of another shape is used", CALL, "p->m == q->m && p->n == q->n", "p->n == q->n"),
     ("a small workspace is overrun", CALL, "if (ctx->workspace_is_callers)",
      "if (ctx->workspace_is_callers && bytes > 1u << 30)"),
-    ("overlap is not looked for", CHECK, "if (views_overlap(&c, &v, (int64_t)bytes))", "if (0)"),
+    ("overlap is not looked for", CHECK, "if (views_overlap(&c, &v))", "if (0)"),
     ("elements of C may coincide", CHECK, "if (elements_coincide(c_stride, c_count))", "if (0)"),
     ("a matrix may span any number of bytes", CHECK, "span > PTRDIFF_MAX / (int64_t)bytes", "0"),
+    ("short types: bf16 is rounded up at ties", CONVERT, "(bits + 0x7fff + (bits >> 16 & 1)) >> 16",
+     "(bits + 0x8000) >> 16"),
+    ("short types: each block of k is rounded", LOOPS, "j->sums_bytes ? &sums_block : &c_block",
+     "&c_block"),
+    ("short types: i8 has no sign", CONVERT, "int8_t, eight_of_i8,", "uint8_t, eight_of_u8,"),
+    ("short types: integers are summed in f32 for too long", LOOPS, "return (1 << 24) /",
+     "return (1 << 30) /"),
+    ("short types: columns are converted one too few", CONVERT, "tg_min(LINES_AT_ONCE, inner - i)",
+     "tg_min(LINES_AT_ONCE, inner - i - (inner > 16))"),
+    ("short types: a plan for other types is used", CALL, "p->a.type == q->a.type && ", ""),
+    ("short types: a fraction of an integer is taken", CHECK, "(int32_t)factor == factor", "1"),
     ("pieces of a thread tile lie side by side", TILE,
      "element / piece * piece * lanes + lane * piece", "element / piece * piece + lane * piece"),
     ("a rule of legality is dropped", TILE, "TG_REFUSE_IF(t.block.n % t.warp.n,",
