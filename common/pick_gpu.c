@@ -154,7 +154,7 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
         split = (waves == 0 ? 9450 : 0) + 0.49 * t.block.m * t.block.n * parts;
     }
     return 1150 + way_in(p, p->a.row_stride, p->a.col_stride, p->m, 0) +
-           way_in(p, p->b.col_stride, p->b.row_stride, p->n, 2.3e-5) + split +
+           way_in(p, p->b.col_stride, p->b.row_stride, p->n, 3.2e-5) + split +
            k * t.block.m * t.block.n * (double)resident / (128 * share);
 }
 

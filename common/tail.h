@@ -12,13 +12,15 @@
 
 #include "tile.h"
 
+enum { TG_TAIL_START = 32 }; /* k that could be done while a block starts */
+
 /* How long split tiles take, in k: parts of part_steps run on all slots, then the shorter last ones
  * wherever there is room. Each part costs a little besides: a pipeline to fill, a tile to store and
  * to add. */
 TG_FN double tg_tail_time(int64_t tiles, int64_t slots, int64_t steps, int64_t part_steps,
                           int block_k)
 {
-    const int start = 32, add = 6;
+    const int start = TG_TAIL_START, add = 6;
     const int64_t parts = tg_ceil_div(steps, part_steps), longer = tiles * (parts - 1);
     const double slow = (double)part_steps * block_k + start;
     const double quick = (double)(steps - (parts - 1) * part_steps) * block_k + start;
@@ -29,16 +31,19 @@ TG_FN double tg_tail_time(int64_t tiles, int64_t slots, int64_t steps, int64_t p
 }
 
 /* The best length of a part, in steps of block_k, for tiles that do not fill all slots: equal
- * parts, or parts that leave just enough slots to the last ones. */
+ * parts, or parts that leave just enough slots to the last ones, which start as often as they go
+ * into the time of a longer one. */
 TG_FN int64_t tg_tail_steps(int64_t tiles, int64_t slots, int64_t steps, int block_k)
 {
+    const int64_t k = steps * block_k;
     int64_t best = steps;
-    double least = (double)steps * block_k;
+    double least = (double)k;
     for (int parts = 2; parts <= 16 && parts <= steps; parts++) {
         const int64_t longer = tiles * (parts - 1), unused = tg_round_up(longer, slots) - longer;
         const int64_t rounds = unused ? tg_ceil_div(tiles, unused) : 1;
         const int64_t tries[2] = {tg_ceil_div(steps, parts),
-                                  tg_ceil_div(steps * rounds, rounds * (parts - 1) + 1)};
+                                  tg_ceil_div(rounds * k + (rounds - 1) * TG_TAIL_START,
+                                              (rounds * (parts - 1) + 1) * block_k)};
         for (int i = 0; i < 2; i++) {
             const double now = tg_tail_time(tiles, slots, steps, tries[i], block_k);
             if (now < least) {

@@ -62,7 +62,7 @@ inline operand operand_b(const tg_call *c)
             (int)c->n,
             (int)c->k,
             c->b_item == 0 ? 1 : (int)c->batch,
-            6e-9 * c->m * c->n * c->k * c->batch};
+            1.6e-8 * c->m * c->n * c->k * c->batch};
 }
 
 /* How it gets into shared memory: as the loop wants it, along k, or straight from a copy. */
