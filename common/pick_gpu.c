@@ -100,15 +100,21 @@ static int is_fetched(int64_t stride, int64_t other) { return stride == 1 && oth
 
 /* What it costs to bring an operand, x by k, to the engine's order: if it lies along k, that may
  * slow every multiply-add; or it is copied first. */
-static double way_in(const tg_problem *p, int64_t x_stride, int64_t k_stride, int64_t x,
-                     double slow)
+typedef struct way_in {
+    double cycles;
+    int is_k_major;
+} way_in;
+
+static way_in way_in_of(const tg_problem *p, int64_t x_stride, int64_t k_stride, int64_t x,
+                        double slow)
 {
     if (is_fetched(x_stride, k_stride))
-        return 0;
+        return (way_in){0, 1};
     const double items = (double)p->batch;
     const double along_k = slow * (double)p->m * (double)p->n * (double)p->k * items;
     const double copy = 4250 + 3.9e-3 * (double)x * (double)p->k * items;
-    return is_fetched(k_stride, x_stride) && along_k < copy ? along_k : copy;
+    const int is_k_major = !is_fetched(k_stride, x_stride) || along_k >= copy;
+    return (way_in){is_k_major ? copy : along_k, is_k_major};
 }
 
 /* Rows take an A along k as it lies, so A and B change places if that helps. */
@@ -139,23 +145,31 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
     const double start = 36 + 27.5 * t.slices; /* of a block, in k */
     const int64_t resident = (int64_t)resident_blocks(t, l, 4), slots = resident * l->units;
     const int64_t steps = tg_max(1, tg_ceil_div(p->k, t.block.k));
-    const double all = (double)tg_ceil_div(p->m, t.block.m) * (double)tg_ceil_div(p->n, t.block.n) *
-                       (double)p->batch;
+    const way_in a = way_in_of(p, p->a.row_stride, p->a.col_stride, p->m, 0);
+    const way_in b = way_in_of(p, p->b.col_stride, p->b.row_stride, p->n, 3.2e-5);
+    const tg_edges core = p->batch == 1 && a.is_k_major && b.is_k_major
+                              ? tg_edges_of(p->m, p->n, t.block, l->units, resident)
+                              : (tg_edges){p->m, p->n, 0, 0};
+    const double all = (double)tg_ceil_div(core.m, t.block.m) *
+                       (double)tg_ceil_div(core.n, t.block.n) * (double)p->batch;
     const double waves = (double)(int64_t)(all / (double)slots);
     const int64_t left = (int64_t)(all - waves * (double)slots);
     const int64_t part =
         tail == TG_TAIL_SPLIT && left > 0 ? tg_tail_steps(left, slots, steps, t.block.k) : steps;
     const double parts = (double)tg_ceil_div(steps, part);
+    const double alone =
+        resident > 1 && waves == 0 && left <= l->units ? 0.38 + 1.1 * loads / outputs : 1;
     double k = waves * ((double)p->k + start), split = 0;
     if (left > 0 && parts == 1)
-        k += (double)p->k + start;
+        k += ((double)p->k + start) * alone;
     else if (left > 0) {
         k += tg_tail_time(left, slots, steps, part, t.block.k);
         split = (waves == 0 ? 9450 : 0) + 0.49 * t.block.m * t.block.n * parts;
     }
-    return 1150 + way_in(p, p->a.row_stride, p->a.col_stride, p->m, 0) +
-           way_in(p, p->b.col_stride, p->b.row_stride, p->n, 3.2e-5) + split +
-           k * t.block.m * t.block.n * (double)resident / (128 * share);
+    const double tiles = split + k * t.block.m * t.block.n * (double)resident / (128 * share);
+    const double warps = 4 + (double)tg_tile_threads(t, l->lanes) / 32;
+    const double edge = core.blocks ? 3000 + 1.3 * (double)p->k * (double)core.width / warps : 0;
+    return 1150 + a.cycles + b.cycles + (tiles > edge ? tiles : edge);
 }
 
 static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *l, int bytes)

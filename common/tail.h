@@ -6,6 +6,13 @@
  *   slots  | tile | tile | part of k | part |        parts are equally long, or the last ones are
  *          | tile | tile | part of k | part |        shorter and run where the others leave room
  *
+ * And the edges: a row or column beyond the last full tile, which would cost a row of tiles. Blocks
+ * of their own do them, in slots that the tiles leave free.
+ *
+ *   | tile | tile | edge        the edge below the tiles goes on to the end of the row
+ *   | tile | tile | of n
+ *   | edge of m  ------
+ *
  * Read by the chooser and by the kernels' host half, in C11 and C++. */
 #ifndef TG_TAIL_H
 #define TG_TAIL_H
@@ -53,6 +60,37 @@ TG_FN int64_t tg_tail_steps(int64_t tiles, int64_t slots, int64_t steps, int blo
         }
     }
     return best;
+}
+
+enum { TG_EDGE_SPAN = 128 }; /* what a block does of an edge at once */
+
+/* Tiles cover m x n of C, what is left of it are edges, in so many blocks that each does `width`
+ * along them. */
+typedef struct tg_edges {
+    int64_t m, n, blocks, width;
+} tg_edges;
+
+TG_FN int64_t tg_without_edge(int64_t size, int64_t block)
+{
+    return size > block && size % block == 1 ? size - 1 : size;
+}
+
+/* A block reads width x k elements of an operand, at the pace of one unit: there are edges if the
+ * tiles take longer than that. Tiles that could have a unit each shall not have to share it. */
+TG_FN tg_edges tg_edges_of(int64_t m, int64_t n, tg_mnk block, int64_t units, int64_t resident)
+{
+    const tg_edges none = {m, n, 0, 0};
+    tg_edges e = {tg_without_edge(m, block.m), tg_without_edge(n, block.n), 0, 0};
+    const int64_t spans = (e.m < m ? tg_ceil_div(n, TG_EDGE_SPAN) : 0) +
+                          (e.n < n ? tg_ceil_div(e.m, TG_EDGE_SPAN) : 0);
+    const int64_t tiles = tg_ceil_div(e.m, block.m) * tg_ceil_div(e.n, block.n);
+    const int64_t slots = tiles < units ? units : units * resident;
+    const int64_t each = tg_ceil_div(spans, tg_clamp(slots - tiles % slots, 4, 32));
+    if (spans == 0 || each > tg_max(block.m * block.n >> 14, e.m * e.n >> 16))
+        return none;
+    e.width = each * TG_EDGE_SPAN;
+    e.blocks = (e.m < m ? tg_ceil_div(n, e.width) : 0) + (e.n < n ? tg_ceil_div(e.m, e.width) : 0);
+    return e;
 }
 
 #endif

@@ -8,7 +8,6 @@
 #include "gpu.h"
 #include "hopper.h"
 #include "launch.h"
-#include "tail.h"
 #include "prepass.h"
 
 namespace tg_hopper
@@ -99,6 +98,13 @@ template <tg_tile T> tg_call oriented(const tg_call *c)
     return stays || (a && c->m >= c->n) ? *c : tg_transposed(c);
 }
 
+/* Whatever its address may be. */
+inline bool lies_k_major(operand o)
+{
+    o.data = nullptr;
+    return way_of(o) != way::along_k;
+}
+
 inline int64_t copy_pitch(const operand &o) { return tg_round_up(o.x, 32); }
 
 inline size_t copy_bytes(const operand &o)
@@ -111,11 +117,15 @@ inline size_t copy_bytes(const operand &o)
 template <tg_tile T> schedule schedule_of(const tg_call *call)
 {
     const int steps = (int)tg_ceil_div(call->k, T.block.k);
-    schedule s = {(int)call->m, (int)call->n, steps, 0, 0, 0, 0, 1, steps};
-    s.tiles_m = (int)tg_ceil_div(call->m, T.block.m);
-    s.tiles_n = (int)tg_ceil_div(call->n, T.block.n);
+    const int64_t units = tg_max(1, call->units), slots = units * shape<T, ways{}>::blocks;
+    const tg_edges e =
+        call->batch == 1 && lies_k_major(operand_a(call)) && lies_k_major(operand_b(call))
+            ? tg_edges_of(call->m, call->n, T.block, units, shape<T, ways{}>::blocks)
+            : tg_edges{call->m, call->n, 0, 0};
+    schedule s = {(int)e.m, (int)e.n, steps, 0, 0, 0, 0, 1, steps, (int)e.blocks, (int)e.width};
+    s.tiles_m = (int)tg_ceil_div(e.m, T.block.m);
+    s.tiles_n = (int)tg_ceil_div(e.n, T.block.n);
     const int64_t tiles = (int64_t)s.tiles_m * s.tiles_n * call->batch;
-    const int64_t slots = (int64_t)tg_max(1, call->units) * shape<T, ways{}>::blocks;
     s.split = call->tail == TG_TAIL_WHOLE ? tiles : tiles % slots;
     if (call->splits > 1)
         s.part_steps = (int)tg_ceil_div(steps, call->splits);
@@ -202,6 +212,33 @@ inline void describe_c(arguments *args, const tg_call *call)
         ((uintptr_t)call->c % 16 | call->n % quad | call->c_row % quad | call->c_item % quad) == 0;
 }
 
+inline edge edge_of(const schedule &s, const operand &one, int tiled, const operand &all,
+                    int length, float *c, int64_t c_across, int64_t c_along)
+{
+    edge e = {};
+    if (one.x == tiled)
+        return e;
+    e.width = s.edge_width;
+    e.blocks = (int)tg_ceil_div(length, e.width);
+    e.length = length;
+    e.one = one.data + tiled * one.x_stride;
+    e.one_k = one.k_stride;
+    e.all = all.data;
+    e.all_k = all.k_stride;
+    e.c = c + tiled * c_across;
+    e.c_step = c_along;
+    return e;
+}
+
+/* The edge of m has the corner. */
+inline void describe_edges(arguments *args, const operand &a, const operand &b)
+{
+    args->k = a.k;
+    args->edge_of_m = edge_of(args->s, a, args->s.m, b, b.x, args->c, args->c_row, args->c_col);
+    args->edge_of_n =
+        edge_of(args->s, b, args->s.n, a, args->s.m, args->c, args->c_col, args->c_row);
+}
+
 /* With early, the kernel starts while the one before it ends, and waits for it where it must. So
  * that blocks which could have a multiprocessor each do not double up then, they ask for more
  * shared memory than two can have. */
@@ -244,6 +281,7 @@ template <tg_tile T> int launch(const tg_call *given, void *on)
         !encode(encoder, &args.b, b, T.block.n, T.block.k))
         return cudaErrorInvalidValue;
     describe_c(&args, call);
+    describe_edges(&args, a, b);
     args.a_items = a.items > 1;
     args.b_items = b.items > 1;
     args.partials = (float *)(memory + at.partials);

@@ -12,6 +12,7 @@
 #include <cuda_runtime.h>
 
 #include "call.h"
+#include "tail.h"
 
 /* The operands that are fetched along k, because that is where their unit stride is. */
 struct tg_hopper_ways {
@@ -41,6 +42,9 @@ TG_FN bool fits(tg_tile t)
 
 template <tg_tile T> constexpr int consumers = (int)tg_tile_threads(T, limits.lanes);
 template <tg_tile T> constexpr int pitch = T.block.n + quad; /* of a tile of C, in shared memory */
+
+/* Both operands must lie k-major. */
+template <ways W> constexpr bool has_edges = !W.a_along_k && !W.b_along_k;
 
 template <tg_tile T> constexpr bool writes_columns = consumers<T> % T.block.m == 0;
 
@@ -83,17 +87,31 @@ template <tg_tile T, ways W> struct shape {
  * into parts of so many steps of block.k, the last part being what is left. All first parts run
  * before all second ones, so that the short last parts fill up where the others leave room. */
 struct schedule {
-    int m, n, steps;
+    int m, n, steps; /* what tiles cover */
     int tiles_m, tiles_n;
     int64_t whole, split; /* tiles */
     int parts, part_steps;
 
-    __host__ __device__ int64_t blocks() const { return whole + split * parts; }
+    int edge_blocks, edge_width; /* the first blocks */
+
+    __host__ __device__ int64_t blocks() const { return edge_blocks + whole + split * parts; }
+};
+
+/* The row or column of C that lies beyond the tiles: one line of an operand times all of the other,
+ * whose lines are so long. */
+struct edge {
+    int blocks, width; /* of one block, along the edge */
+    int length;
+    const float *one, *all;
+    int64_t one_k, all_k, c_step;
+    float *c;
 };
 
 struct arguments {
     CUtensorMap a, b; /* as it lies: two axes, and the item */
     schedule s;
+    edge edge_of_m, edge_of_n;
+    int k;
     float *c;
     int64_t c_row, c_col, c_item; /* one of row and column is 1                    */
     float alpha, beta;
