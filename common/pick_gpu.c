@@ -20,7 +20,7 @@
 #include "gemm.h"
 #include "tail.h"
 
-static const double unit_registers = 65536, unit_threads = 2048;
+static const double unit_threads = 2048;
 static const double bytes_per_cycle = 17; /* of slow memory, for each unit */
 static const double cycles_of_launch = 2100, cycles_of_splits = 22400;
 static const double cycles_of_tail = 37000; /* split, of matrix rows */
@@ -65,9 +65,11 @@ static double resident_blocks(tg_tile t, const tg_limits *l, int bytes)
     const double outputs = (double)t.warp.m * t.warp.n / (l->lanes.m * l->lanes.n);
     const double registers = (double)tg_min(255, (int64_t)(1.4 * outputs * bytes / 4) + 48);
     const double producer = is_fed_by_engine(t, l, bytes) ? 24 * 128 : 0;
+    const int is_cdna = tg_is_amd_matrix(*l); /* more registers, no fast memory kept back */
+    const double unit_registers = is_cdna ? 131072 : 65536, kept_back = is_cdna ? 0 : 1024;
     const double by_registers = unit_registers / (registers * threads + producer);
     const double by_fast =
-        (double)(l->fast_bytes + 1024) / (double)(tg_tile_fast_bytes(t, bytes) + 1024);
+        ((double)l->fast_bytes + kept_back) / ((double)tg_tile_fast_bytes(t, bytes) + kept_back);
     const double by_threads = unit_threads / threads;
     double least = by_registers < by_fast ? by_registers : by_fast;
     least = least < by_threads ? least : by_threads;
@@ -261,7 +263,8 @@ void tg_choose_gpu(const tg_problem *p, const tg_limits *l, int bytes, const tg_
                    : !is_candidate(row, l, bytes))
             continue;
         const int is_engine = is_fed_by_engine(plan.tile, l, bytes);
-        const int can_split_tail = is_engine || !tg_tile_is_fma(plan.tile);
+        const int is_pipeline = !tg_tile_is_fma(plan.tile) && plan.tile.stages > 2;
+        const int can_split_tail = is_engine || is_pipeline;
         const int is_whole = is_engine || begins(tg_tile_name(row), "batch");
         for (int tail = TG_TAIL_WHOLE; tail <= (can_split_tail ? TG_TAIL_SPLIT : TG_TAIL_WHOLE);
              tail++)

@@ -32,6 +32,9 @@
 /* Fast memory serves so many bytes at once, one word from each of its banks. */
 #define TG_BANK_BYTES 128
 
+/* Slow memory moves so many neighbouring bytes at least. */
+#define TG_SECTOR_BYTES 64
+
 TG_FN int64_t tg_min(int64_t x, int64_t y) { return x < y ? x : y; }
 TG_FN int64_t tg_max(int64_t x, int64_t y) { return x > y ? x : y; }
 TG_FN int64_t tg_ceil_div(int64_t x, int64_t by) { return x / by + (x % by != 0); }
@@ -72,6 +75,19 @@ TG_FN int tg_kernel_bytes(tg_type type, tg_limits l)
 
 TG_FN int tg_tile_is_fma(tg_tile t) { return t.inst.m == 1 && t.inst.n == 1 && t.inst.k == 1; }
 
+/* Does the AMD target, 0x90a for gfx90a, have the matrix instruction for elements of that size? */
+TG_FN int tg_amd_has(int target, tg_mnk i, int elem_bytes)
+{
+    const int is_cdna = target == 0x908 || target == 0x90a || target == 0x942;
+    const int is_32x32 = i.m == 32 && i.n == 32, is_16x16 = i.m == 16 && i.n == 16;
+    if (elem_bytes == 8)
+        return is_cdna && target != 0x908 && is_16x16 && i.k == 4;
+    return elem_bytes == 4 && is_cdna && ((is_32x32 && i.k == 2) || (is_16x16 && i.k == 4));
+}
+
+/* limits.matrix of NVIDIA's devices is small. */
+TG_FN int tg_is_amd_matrix(tg_limits l) { return l.matrix > 16; }
+
 TG_FN tg_mn tg_tile_unit(tg_tile t, tg_mn lanes)
 {
     tg_mn unit = {t.inst.m, t.inst.n};
@@ -108,11 +124,13 @@ TG_FN int64_t tg_tile_staged_bytes(tg_tile t, int elem_bytes)
 }
 
 /* Bytes of fast memory that a block takes: the staged tiles, or later, in their place, the sums
- * that one slice hands to the first. Matrix instructions want two barriers for each stage. */
+ * that one slice hands to the first. Matrix instructions want two barriers for each stage of a
+ * pipeline. */
 TG_FN int64_t tg_tile_fast_bytes(tg_tile t, int elem_bytes)
 {
     int64_t sums = t.slices > 1 ? (int64_t)t.block.m * t.block.n * elem_bytes : 0;
-    int64_t barriers = tg_tile_is_fma(t) ? 0 : 2 * (int64_t)t.stages * (int)sizeof(uint64_t);
+    int64_t barriers =
+        tg_tile_is_fma(t) || t.stages < 3 ? 0 : 2 * (int64_t)t.stages * (int)sizeof(uint64_t);
     return tg_max(tg_tile_staged_bytes(t, elem_bytes) + barriers, sums);
 }
 
@@ -228,18 +246,22 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
     TG_REFUSE_OUTSIDE("inst.n", t.inst.n, 1, TG_TILE_MAX)
     TG_REFUSE_OUTSIDE("inst.k", t.inst.k, 1, TG_TILE_MAX)
     int64_t lanes = (int64_t)l.lanes.m * l.lanes.n;
-    int matrix = !tg_tile_is_fma(t);
-    TG_REFUSE_IF(matrix && !l.matrix,
+    int is_inst = !tg_tile_is_fma(t), amd = is_inst && tg_is_amd_matrix(l),
+        matrix = is_inst && !amd;
+    TG_REFUSE_IF(is_inst && !l.matrix,
                  "inst starts with %lldx%lld: this device multiplies with FMA, 1x1x1, only",
                  t.inst.m, t.inst.n)
+    TG_REFUSE_IF(amd && !tg_amd_has(l.matrix, t.inst, elem_bytes),
+                 "inst.m = %lld, inst.n, inst.k: no instruction here for elements of %lld bytes",
+                 t.inst.m, elem_bytes)
     TG_REFUSE_IF(matrix && elem_bytes != 8,
                  "matrix instructions multiply elements of %lld bytes here, and these have %lld", 8,
                  elem_bytes)
     TG_REFUSE_IF(matrix && t.inst.m != l.matrix,
                  "inst.m = %lld, and this device's matrix instructions have %lld rows", t.inst.m,
                  l.matrix)
-    TG_REFUSE_IF(matrix && (int64_t)t.inst.m * t.inst.n !=
-                               tg_clamp((int64_t)t.thread.m * t.thread.n, 0, INT32_MAX) * lanes,
+    TG_REFUSE_IF(is_inst && (int64_t)t.inst.m * t.inst.n !=
+                                tg_clamp((int64_t)t.thread.m * t.thread.n, 0, INT32_MAX) * lanes,
                  "an instruction makes %lld elements of C, and the lanes' thread tiles hold %lld",
                  (int64_t)t.inst.m * t.inst.n, (int64_t)t.thread.m * t.thread.n * lanes)
     tg_mn unit = tg_tile_unit(t, l.lanes);
@@ -265,7 +287,9 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
     TG_REFUSE_IF(matrix && t.stages < 3,
                  "stages = %lld is less than the %lld that keep matrix instructions busy", t.stages,
                  3)
-    TG_REFUSE_IF(matrix && t.slices != 1, "slices = %lld, and matrix instructions take %lld",
+    TG_REFUSE_IF(amd && t.stages != 2, "stages = %lld, and matrix instructions take %lld here",
+                 t.stages, 2)
+    TG_REFUSE_IF(is_inst && t.slices != 1, "slices = %lld, and matrix instructions take %lld",
                  t.slices, 1)
     TG_REFUSE_IF(matrix && t.warp.m * elem_bytes % TG_BANK_BYTES,
                  "warp.m is %lld bytes, no multiple of all banks' %lld", t.warp.m * elem_bytes,
@@ -276,6 +300,25 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
     TG_REFUSE_IF(matrix && t.block.k * elem_bytes % TG_BANK_BYTES,
                  "block.k is %lld bytes, no multiple of all banks' %lld", t.block.k * elem_bytes,
                  TG_BANK_BYTES)
+    TG_REFUSE_IF(amd && t.vec * t.inst.m * elem_bytes % TG_BANK_BYTES,
+                 "vec x inst.m is %lld bytes, no multiple of all banks' %lld",
+                 t.vec * t.inst.m * elem_bytes, TG_BANK_BYTES)
+    TG_REFUSE_IF(amd && t.warp.m % (t.vec * t.inst.m),
+                 "warp.m = %lld is not a multiple of vec x inst.m = %lld", t.warp.m,
+                 t.vec * t.inst.m)
+    TG_REFUSE_IF(amd && t.warp.n % (t.vec * t.inst.n),
+                 "warp.n = %lld is not a multiple of vec x inst.n = %lld", t.warp.n,
+                 t.vec * t.inst.n)
+    TG_REFUSE_IF(amd && t.block.k * elem_bytes % TG_SECTOR_BYTES,
+                 "block.k is %lld bytes, no multiple of the %lld that memory moves at once",
+                 t.block.k * elem_bytes, TG_SECTOR_BYTES)
+    const int64_t at_once = 16 * tg_tile_threads(t, l.lanes);
+    TG_REFUSE_IF(amd && (int64_t)t.block.m * t.block.k * elem_bytes % at_once,
+                 "A's part of a stage is %lld bytes, and all threads move %lld at once",
+                 (int64_t)t.block.m * t.block.k * elem_bytes, at_once)
+    TG_REFUSE_IF(amd && (int64_t)t.block.n * t.block.k * elem_bytes % at_once,
+                 "B's part of a stage is %lld bytes, and all threads move %lld at once",
+                 (int64_t)t.block.n * t.block.k * elem_bytes, at_once)
     TG_REFUSE_IF(l.threads && tg_tile_threads(t, l.lanes) > l.threads,
                  "a block has %lld threads, and the device allows %lld",
                  tg_tile_threads(t, l.lanes), l.threads)

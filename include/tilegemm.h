@@ -297,7 +297,8 @@ typedef struct tg_limits {
     int64_t fast_bytes; /* addressable fast memory of one block; a CPU's caches hold any block */
     int64_t l1, l2, l3; /* bytes of cache: of a core, of a core, shared                        */
     int units;          /* cores, SMs or CUs                                                   */
-    int matrix;         /* rows of its matrix instructions for f64                             */
+    int matrix;         /* its matrix instructions: NVIDIA's, the rows of those for f64;       */
+                        /* AMD's, the target: 0x90a for gfx90a                                 */
 } tg_limits;
 
 /* The backend of a context ("cpu"), what its device is called ("AMD Ryzen ..., avx512"), and its

@@ -43,7 +43,7 @@ def kernels(readelf, code):
 
 def short(name):
     """The template's numbers: kind, block and thread tile, element, as far as the name tells."""
-    kind = re.search(r"(simt|skinny|batch)_gemm", name)
+    kind = re.search(r"(simt|skinny|batch|matrix)_gemm", name)
     numbers = re.findall(r"Li(\d+)E", name)
     if not kind or len(numbers) < 10:
         return re.sub(r"^_ZN\d+tg_wave\d+\d\d?", "", name)[:24]

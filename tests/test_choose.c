@@ -168,6 +168,29 @@ static void test_threads(void)
     CHECK(!tg_choose(&large, &l, NULL, &plan));
 }
 
+/* Where AMD's matrix instructions multiply as fast as FMAs, or twice as fast, and free the rest of
+ * the machine, large products take them; a gfx906 has none, and few rows are no work for them. No
+ * tail is split: their kernels have none. */
+static void test_amd(void)
+{
+    const tg_limits cdna = {{8, 8}, 1024, 16, 255, 4, KIB(64), 0, 0, 8 << 20, 104, 0x90a};
+    tg_limits gcn = cdna;
+    gcn.matrix = 0;
+    for (tg_type type = TG_F32; type <= TG_F64; type++)
+        for (int64_t size = 200; size <= 8192; size += size / 2) {
+            tg_problem p = problem_of((asked){size, size, size, 1}, type);
+            tg_plan plan = TG_PLAN_INIT;
+            CHECK(tg_choose(&p, &cdna, NULL, &plan));
+            CHECK_SAY(plan.tile.inst.k > 1, "%s takes %s", "CDNA", tg_tile_name(plan.row));
+            CHECK_INT(plan.tail, TG_TAIL_WHOLE);
+            CHECK(tg_choose(&p, &gcn, NULL, &plan));
+            CHECK_SAY(plan.tile.inst.k == 1, "%s takes %s", "GCN", tg_tile_name(plan.row));
+            p = problem_of((asked){3, size, size, 1}, type);
+            CHECK(tg_choose(&p, &cdna, NULL, &plan));
+            CHECK_INT(plan.tile.stages, 0);
+        }
+}
+
 /* A line of a log in docs/results: what one row took on one shape. */
 typedef struct timing {
     asked s;
@@ -255,5 +278,6 @@ int main(int argc, char **argv)
     test_random_shapes();
     test_forced();
     test_threads();
+    test_amd();
     return test_close();
 }

@@ -237,6 +237,39 @@ static void check_matrix_refusals(tg_limits l)
     check_refusal(legal, l, 8, "inst starts with 16x8: this device multiplies with FMA");
 }
 
+/* AMD's, on a gfx90a. */
+static void check_amd_refusals(tg_limits l)
+{
+    const tg_tile legal = {{128, 64, 16}, {64, 32}, {2, 2}, 2, 2, 1, TG_OUTER_T, {16, 16, 4}};
+    tg_tile tile, *t = &tile;
+    const struct {
+        int *number, value;
+        const char *sentence;
+    } table[] = {
+        {&t->inst.m, 32,
+         "inst.m = 32, inst.n, inst.k: no instruction here for elements of 4 bytes"},
+        {&t->thread.n, 4, "makes 256 elements of C, and the lanes' thread tiles hold 512"},
+        {&t->stages, 3, "stages = 3, and matrix instructions take 2 here"},
+        {&t->slices, 2, "slices = 2, and matrix instructions take 1"},
+        {&t->vec, 1, "vec x inst.m is 64 bytes, no multiple of all banks' 128"},
+        {&t->warp.m, 16, "warp.m = 16 is not a multiple of vec x inst.m = 32"},
+        {&t->warp.n, 16, "warp.n = 16 is not a multiple of vec x inst.n = 32"},
+        {&t->block.k, 8, "block.k is 32 bytes, no multiple of the 64"},
+        {&t->warp.m, 32, "B's part of a stage is 4096 bytes, and all threads move 8192 at once"},
+        {&t->block.n, 256, "A's part of a stage is 8192 bytes, and all threads move 16384 at once"},
+    };
+    CHECK(tg_tile_check(legal, l, 4).rule == NULL && tg_tile_check(legal, l, 8).rule == NULL);
+    CHECK_INT(tg_tile_fast_bytes(legal, 4), 24576);
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        *t = legal;
+        *table[i].number = table[i].value;
+        check_refusal(*t, l, 4, table[i].sentence);
+    }
+    l.matrix = 0x908;
+    CHECK(tg_tile_check(legal, l, 4).rule == NULL);
+    check_refusal(legal, l, 8, "no instruction here for elements of 8 bytes");
+}
+
 static void test_rules(void)
 {
     const tg_limits gpu = {{4, 8}, 1024, 16, 255, 4, KIB(48), 0, 0, 0, 100, 0};
@@ -246,6 +279,7 @@ static void test_rules(void)
     CHECK(tg_tile_check(legal, gpu, 4).rule == NULL);
     check_refusals(gpu);
     check_matrix_refusals((tg_limits){{4, 8}, 1024, 16, 255, 4, KIB(227), 0, 0, 0, 132, 16});
+    check_amd_refusals((tg_limits){{8, 8}, 1024, 16, 255, 4, KIB(64), 0, 0, 0, 104, 0x90a});
     tg_verdict_print(tg_tile_check(many, gpu, 4), text, sizeof text);
     CHECK_TEXT(text, "a thread accumulates in 256 registers, and has 255");
     tg_limits at_border = gpu;

@@ -95,6 +95,20 @@ template <class Elem> int start_add_splits(const tg_call &p, void *stream)
     return start(add_splits<Elem>, blocks, 256, 0, p, stream);
 }
 
+/* As many launches as so many blocks need, and the sum over splits. */
+template <class Elem>
+int start_all(void (*kernel)(tg_call), int64_t blocks, int threads, int64_t fast, tg_call call,
+              void *stream)
+{
+    int error = ask_for_fast_once(&call, reinterpret_cast<const void *>(kernel), fast);
+    for (call.first_block = 0; call.first_block < blocks && !error;) {
+        const int64_t now = tg_min(blocks - call.first_block, GPU_MOST_BLOCKS(threads));
+        error = start(kernel, now, threads, fast, call, stream);
+        call.first_block += now;
+    }
+    return error || call.splits == 1 ? error : start_add_splits<Elem>(call, stream);
+}
+
 } // namespace tg
 
 #endif

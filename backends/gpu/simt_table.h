@@ -21,15 +21,7 @@ template <tg_tile T, class Elem> struct simt {
 
     static int launch(const tg_call *p, void *stream)
     {
-        const int64_t blocks = block_count(*p, tile);
-        int error = ask_for_fast_once(p, reinterpret_cast<const void *>(kernel), fast_bytes);
-        tg_call call = *p;
-        for (call.first_block = 0; call.first_block < blocks && !error;) {
-            const int64_t now = tg_min(blocks - call.first_block, GPU_MOST_BLOCKS(threads));
-            error = start(kernel, now, threads, fast_bytes, call, stream);
-            call.first_block += now;
-        }
-        return error || p->splits == 1 ? error : start_add_splits<Elem>(*p, stream);
+        return start_all<Elem>(kernel, block_count(*p, tile), threads, fast_bytes, *p, stream);
     }
 
     static int usage(tg_usage *usage) { return usage_of(kernel, threads, fast_bytes, usage); }

@@ -12,6 +12,7 @@
     __attribute__((weak)) const tg_kernel_entry *tg_hip_simt_float##wave(int row);                \
     __attribute__((weak)) const tg_kernel_entry *tg_hip_simt_double##wave(int row);               \
     __attribute__((weak)) const tg_kernel_entry *tg_hip_thin##wave(int row, tg_type type);        \
+    __attribute__((weak)) const tg_kernel_entry *tg_hip_matrix##wave(int row, tg_type type);      \
     __attribute__((weak)) int tg_hip_spin##wave(tg_type type, int units, double *flops, void *to, \
                                                 void *stream);
 KERNELS_OF(32)
@@ -54,6 +55,7 @@ static void gpu_describe(tg_gpu *gpu, const hipDeviceProp_t *properties, tg_limi
 {
     gpu->arch = (int)strtol(properties->gcnArchName + strlen("gfx"), NULL, 16);
     limits->lanes = (tg_mn){properties->warpSize / 8, 8};
+    limits->matrix = tg_amd_has(gpu->arch, (tg_mnk){16, 16, 4}, 4) ? gpu->arch : 0;
 }
 
 static int has_wave64(const tg_gpu *gpu) { return gpu->arch < 0x1000; }
@@ -64,10 +66,12 @@ static void gpu_kernels(const tg_gpu *gpu, int row, tg_type type,
     const int is_f32 = type == TG_F32;
     if (has_wave64(gpu)) {
         kernels[0] = tg_hip_thin64(row, type);
-        kernels[1] = is_f32 ? tg_hip_simt_float64(row) : tg_hip_simt_double64(row);
+        kernels[1] = tg_hip_matrix64(row, type);
+        kernels[2] = is_f32 ? tg_hip_simt_float64(row) : tg_hip_simt_double64(row);
     } else {
         kernels[0] = tg_hip_thin32(row, type);
-        kernels[1] = is_f32 ? tg_hip_simt_float32(row) : tg_hip_simt_double32(row);
+        kernels[1] = tg_hip_matrix32(row, type);
+        kernels[2] = is_f32 ? tg_hip_simt_float32(row) : tg_hip_simt_double32(row);
     }
 }
 
