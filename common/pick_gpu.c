@@ -242,6 +242,8 @@ static int is_candidate(int row, const tg_limits *l, int bytes)
 {
     const tg_tile t = tg_tile_at(row);
     const char *name = tg_tile_name(row);
+    if (bytes < 4 && tg_tile_is_fma(t))
+        return 0; /* FMA kernels are of f32 and f64 */
     return t.form != TG_DOT && t.stages >= 2 && tg_tile_fits(t, *l, bytes) && !begins(name, "v");
 }
 

@@ -75,14 +75,31 @@ TG_FN int tg_kernel_bytes(tg_type type, tg_limits l)
 
 TG_FN int tg_tile_is_fma(tg_tile t) { return t.inst.m == 1 && t.inst.n == 1 && t.inst.k == 1; }
 
-/* Does the AMD target, 0x90a for gfx90a, have the matrix instruction for elements of that size? */
+/* AMD targets, 0x90a for gfx90a: CDNA's matrix instructions, or RDNA's from the third on. */
+TG_FN int tg_amd_is_cdna(int target)
+{
+    return target == 0x908 || target == 0x90a || target == 0x942;
+}
+TG_FN int tg_amd_is_rdna(int target) { return target >> 8 == 0x11 || target >> 8 == 0x12; }
+TG_FN int tg_amd_has_any(int target) { return tg_amd_is_cdna(target) || tg_amd_is_rdna(target); }
+
+/* Does the target have the instruction for elements of that size? */
 TG_FN int tg_amd_has(int target, tg_mnk i, int elem_bytes)
 {
-    const int is_cdna = target == 0x908 || target == 0x90a || target == 0x942;
-    const int is_32x32 = i.m == 32 && i.n == 32, is_16x16 = i.m == 16 && i.n == 16;
-    if (elem_bytes == 8)
-        return is_cdna && target != 0x908 && is_16x16 && i.k == 4;
-    return elem_bytes == 4 && is_cdna && ((is_32x32 && i.k == 2) || (is_16x16 && i.k == 4));
+    const int is_cdna2 = tg_amd_is_cdna(target) && target != 0x908;
+    const int m = i.m == i.n ? i.m : 0;
+    if (tg_amd_is_rdna(target))
+        return elem_bytes <= 2 && m == 16 && i.k == 16;
+    switch (elem_bytes) {
+    case 8:
+        return is_cdna2 && m == 16 && i.k == 4;
+    case 4:
+        return tg_amd_is_cdna(target) && ((m == 32 && i.k == 2) || (m == 16 && i.k == 4));
+    case 2:
+        return is_cdna2 && ((m == 32 && i.k == 8) || (m == 16 && i.k == 16));
+    default:
+        return is_cdna2 && m == 32 && i.k == (target == 0x942 ? 16 : 8);
+    }
 }
 
 /* limits.matrix of NVIDIA's devices is small. */
@@ -300,9 +317,10 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
     TG_REFUSE_IF(matrix && t.block.k * elem_bytes % TG_BANK_BYTES,
                  "block.k is %lld bytes, no multiple of all banks' %lld", t.block.k * elem_bytes,
                  TG_BANK_BYTES)
-    TG_REFUSE_IF(amd && t.vec * t.inst.m * elem_bytes % TG_BANK_BYTES,
+    const int word_bytes = elem_bytes < 4 ? 4 : elem_bytes; /* short elements: several of k */
+    TG_REFUSE_IF(amd && t.vec * t.inst.m * word_bytes % TG_BANK_BYTES,
                  "vec x inst.m is %lld bytes, no multiple of all banks' %lld",
-                 t.vec * t.inst.m * elem_bytes, TG_BANK_BYTES)
+                 t.vec * t.inst.m * word_bytes, TG_BANK_BYTES)
     TG_REFUSE_IF(amd && t.warp.m % (t.vec * t.inst.m),
                  "warp.m = %lld is not a multiple of vec x inst.m = %lld", t.warp.m,
                  t.vec * t.inst.m)
@@ -325,6 +343,9 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
     TG_REFUSE_IF(tg_tile_accumulators(t, l, elem_bytes) > l.registers,
                  "a thread accumulates in %lld registers, and has %lld",
                  tg_tile_accumulators(t, l, elem_bytes), l.registers)
+    TG_REFUSE_IF(amd && l.fast_bytes && 2 * tg_tile_fast_bytes(t, elem_bytes) > l.fast_bytes,
+                 "a block takes %lld bytes, and two are to share %lld",
+                 tg_tile_fast_bytes(t, elem_bytes), l.fast_bytes)
     TG_REFUSE_IF(l.fast_bytes && tg_tile_fast_bytes(t, elem_bytes) > l.fast_bytes,
                  "a block takes %lld bytes, and its fast memory holds %lld",
                  tg_tile_fast_bytes(t, elem_bytes), l.fast_bytes)

@@ -222,6 +222,8 @@ static void run_all(tg_context *ctx, const char *backend, const effort *e)
     char text[96];
     int rows = 0, tiles = 0;
     for (int line = 0; line < ELEMENT_LINES; line++) {
+        if (!case_is_known(ctx, element_lines[line].b)) /* a GPU may multiply i8, and no u8 */
+            continue;
         if (case_is_known(ctx, element_lines[line].a))
             run_tile(ctx, backend, "free", &free_guess, line, e);
         for (int row = 0; row < tg_tile_count(); row++) {
@@ -240,7 +242,8 @@ static void run_all(tg_context *ctx, const char *backend, const effort *e)
     for (int line = 0; line < ELEMENT_LINES; line++)
         for (int row = 0; row < tg_tile_count(); row++) {
             tg_tile t = tg_tile_at(row);
-            legal += tg_tile_refusal(ctx, &t, element_lines[line].a) == NULL;
+            legal += case_is_known(ctx, element_lines[line].b) &&
+                     tg_tile_refusal(ctx, &t, element_lines[line].a) == NULL;
         }
     CHECK_SAY(rows == legal && rows >= 20, "%d of %d rows ran", rows, legal);
 }

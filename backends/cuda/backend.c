@@ -38,6 +38,8 @@ static void gpu_describe(tg_gpu *gpu, const struct cudaDeviceProp *properties, t
 static void gpu_kernels(const tg_gpu *gpu, int row, tg_type type,
                         const tg_kernel_entry *kernels[GPU_WAYS])
 {
+    if (type != TG_F32 && type != TG_F64)
+        return;
     kernels[0] = tg_cuda_thin(row, type);
     kernels[1] = tg_cuda_matrix(row, type);
     kernels[2] = gpu->arch == 90 ? tg_cuda_hopper(row, type) : NULL;

@@ -17,6 +17,7 @@ typedef struct tg_call {
     int64_t a_row, a_col, a_item;
     int64_t b_row, b_col, b_item;
     int64_t c_row, c_col, c_item; /* c_col is 1 unless neither is */
+    tg_type a_type, b_type, c_type;
     double alpha, beta;
     int splits;          /* ranges of k that blocks of their own take, summed in order; 1: none */
     tg_tail tail;        /* what happens to the tiles that do not fill the device once more     */
@@ -40,6 +41,7 @@ static inline tg_call tg_transposed(const tg_call *c)
     tg_call t = *c;
     t.m = c->n, t.n = c->m;
     t.a = c->b, t.a_row = c->b_col, t.a_col = c->b_row, t.a_item = c->b_item;
+    t.a_type = c->b_type, t.b_type = c->a_type;
     t.b = c->a, t.b_row = c->a_col, t.b_col = c->a_row, t.b_item = c->a_item;
     t.c_row = c->c_col, t.c_col = c->c_row;
     return t;

@@ -230,12 +230,8 @@ static const tg_kernel_entry *first_kernel(const tg_context *ctx, int row, tg_ty
     return NULL;
 }
 
-static int is_multiplied(tg_type type) { return type == TG_F32 || type == TG_F64; }
-
 static const char *gpu_missing(const tg_context *ctx, tg_tile tile, tg_type type)
 {
-    if (!is_multiplied(type))
-        return "the kernels of this backend multiply f32 and f64 only";
     const int row = tg_tile_row_like(&tile, &ctx->limits, type);
     if (row < 0)
         return "GPUs run the rows of the table only: a kernel is compiled for each";
@@ -247,7 +243,8 @@ static const char *gpu_missing(const tg_context *ctx, tg_tile tile, tg_type type
 static const tg_kernel_entry *kernel_for(const tg_context *ctx, const tg_call *call, int row,
                                          tg_type type)
 {
-    for (int is_plain = call->k == 0; is_plain < 2; is_plain++) {
+    for (int way_in = 0; way_in < 2; way_in++) {
+        const int is_plain = way_in != (call->k == 0);
         const tg_kernel_entry *kernels[GPU_WAYS] = {NULL};
         gpu_kernels(gpu_of(ctx), is_plain ? tg_tile_find("t64x64x16_v2") : row, type, kernels);
         for (int way = 0; way < GPU_WAYS; way++)
@@ -275,6 +272,9 @@ static tg_call call_of(const tg_context *ctx, const tg_problem *p, const tg_plan
                      .c_row = p->c.row_stride,
                      .c_col = p->c.col_stride,
                      .c_item = p->c.batch_stride,
+                     .a_type = p->a.type,
+                     .b_type = p->b.type,
+                     .c_type = p->c.type,
                      .alpha = p->k > 0 ? p->alpha : 0,
                      .beta = p->beta,
                      .splits = p->k > 0 ? plan->splits : 1,
@@ -289,8 +289,8 @@ static tg_call call_of(const tg_context *ctx, const tg_problem *p, const tg_plan
 static size_t gpu_workspace(const tg_context *ctx, const tg_problem *p, const tg_plan *plan)
 {
     tg_call call = call_of(ctx, p, plan);
-    call.a = call.b = (const void *)tg_type_size(p->c.type);
-    const tg_kernel_entry *kernel = kernel_for(ctx, &call, plan->row, p->c.type);
+    call.a = call.b = (const void *)tg_type_size(p->a.type);
+    const tg_kernel_entry *kernel = kernel_for(ctx, &call, plan->row, p->a.type);
     return kernel && kernel->workspace ? kernel->workspace(&call) : 0;
 }
 
@@ -321,7 +321,7 @@ static tg_status gpu_gemm_here(tg_context *ctx, const tg_problem *p, const tg_pl
     const tg_call call = call_of(ctx, p, plan);
     if (check_reach(ctx, &call))
         return ctx->status;
-    const tg_kernel_entry *kernel = kernel_for(ctx, &call, plan->row, p->c.type);
+    const tg_kernel_entry *kernel = kernel_for(ctx, &call, plan->row, p->a.type);
     if (!kernel)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "no kernel for this problem");
     const int error = kernel->launch(&call, gpu_of(ctx)->stream);
@@ -354,8 +354,8 @@ static tg_status gpu_peak(tg_context *ctx, tg_type type, double *flops)
 {
     double work = 0, seconds = 0, best = 0;
     void *sink = NULL;
-    if (!is_multiplied(type))
-        return tg_fail(ctx, TG_NOT_SUPPORTED, "type = %s: this backend multiplies f32 and f64 only",
+    if (type != TG_F32 && type != TG_F64)
+        return tg_fail(ctx, TG_NOT_SUPPORTED, "type = %s: the probe multiplies f32 and f64 only",
                        tg_type_name(type));
     tg_status status = gpu_alloc(ctx, sizeof(double), &sink);
     for (int pass = 0; pass < 3 && !status; pass++) {

@@ -5,6 +5,8 @@
 #ifndef TG_LAUNCH_H
 #define TG_LAUNCH_H
 
+#include <type_traits>
+
 #include "call.h"
 
 namespace tg
@@ -66,21 +68,28 @@ int usage_of(void (*kernel)(T_argument), int threads, int64_t fast, tg_usage *us
     return 0;
 }
 
+/* Sums of integers are taken modulo 2^32: of unsigned ones, that is no overflow. */
+template <class Sum> TG_FN Sum factor(double x)
+{
+    return std::is_integral_v<Sum> ? Sum(int64_t(x)) : Sum(x);
+}
+
 /* C := alpha * (the splits' sums, in order) + beta * C; the workspace is [item][split][m][n]. */
-template <class Elem>
+template <class Sum, class Elem>
 __global__ void __launch_bounds__(256) add_splits(const __grid_constant__ tg_call p)
 {
     const int64_t plane = p.m * p.n, all = plane * p.batch, stride = int64_t(gridDim.x) * 256;
     for (int64_t e = int64_t(blockIdx.x) * 256 + threadIdx.x; e < all; e += stride) {
         const int64_t item = p.batch == 1 ? 0 : e / plane, place = e - item * plane;
-        const Elem *part = static_cast<const Elem *>(p.workspace) + item * p.splits * plane + place;
-        Elem sum = 0;
+        const Sum *part = static_cast<const Sum *>(p.workspace) + item * p.splits * plane + place;
+        Sum sum = 0;
 #pragma unroll 8
         for (int split = 0; split < p.splits; split++)
             sum += part[split * plane];
         Elem *c = static_cast<Elem *>(p.c) + item * p.c_item + place / p.n * p.c_row +
                   place % p.n * p.c_col;
-        *c = Elem(p.alpha) * sum + (p.beta != 0 ? Elem(p.beta) * *c : Elem(0));
+        *c = Elem(factor<Sum>(p.alpha) * sum +
+                  (p.beta != 0 ? factor<Sum>(p.beta) * Sum(*c) : Sum(0)));
     }
 }
 
@@ -89,14 +98,14 @@ template <class Elem> size_t splits_bytes(const tg_call *p)
     return p->splits > 1 ? size_t(p->m) * p->n * p->splits * p->batch * sizeof(Elem) : 0;
 }
 
-template <class Elem> int start_add_splits(const tg_call &p, void *stream)
+template <class Sum, class Elem = Sum> int start_add_splits(const tg_call &p, void *stream)
 {
     const int64_t blocks = tg_min(tg_ceil_div(p.m * p.n * p.batch, 256), 1 << 20);
-    return start(add_splits<Elem>, blocks, 256, 0, p, stream);
+    return start(add_splits<Sum, Elem>, blocks, 256, 0, p, stream);
 }
 
 /* As many launches as so many blocks need, and the sum over splits. */
-template <class Elem>
+template <class Sum, class Elem = Sum>
 int start_all(void (*kernel)(tg_call), int64_t blocks, int threads, int64_t fast, tg_call call,
               void *stream)
 {
@@ -106,7 +115,7 @@ int start_all(void (*kernel)(tg_call), int64_t blocks, int threads, int64_t fast
         error = start(kernel, now, threads, fast, call, stream);
         call.first_block += now;
     }
-    return error || call.splits == 1 ? error : start_add_splits<Elem>(call, stream);
+    return error || call.splits == 1 ? error : start_add_splits<Sum, Elem>(call, stream);
 }
 
 } // namespace tg

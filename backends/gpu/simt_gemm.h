@@ -15,6 +15,7 @@
 #define TG_SIMT_GEMM_H
 
 #include "carrier.h"
+#include "launch.h"
 
 namespace tg
 {
@@ -187,8 +188,8 @@ template <class Elem> struct target {
         row_stride = is_partial ? p.n : p.c_row;
         col_stride = is_partial ? 1 : p.c_col;
         c += at.row * row_stride + at.col * col_stride;
-        alpha = is_partial ? Elem(1) : Elem(p.alpha);
-        beta = is_partial ? Elem(0) : Elem(p.beta);
+        alpha = is_partial ? Elem(1) : factor<Elem>(p.alpha);
+        beta = is_partial ? Elem(0) : factor<Elem>(p.beta);
     }
 
     /* N neighbours of a row, in one piece where that is possible. */

@@ -55,7 +55,7 @@ static void gpu_describe(tg_gpu *gpu, const hipDeviceProp_t *properties, tg_limi
 {
     gpu->arch = (int)strtol(properties->gcnArchName + strlen("gfx"), NULL, 16);
     limits->lanes = (tg_mn){properties->warpSize / 8, 8};
-    limits->matrix = tg_amd_has(gpu->arch, (tg_mnk){16, 16, 4}, 4) ? gpu->arch : 0;
+    limits->matrix = tg_amd_has_any(gpu->arch) ? gpu->arch : 0;
 }
 
 static int has_wave64(const tg_gpu *gpu) { return gpu->arch < 0x1000; }
@@ -63,16 +63,14 @@ static int has_wave64(const tg_gpu *gpu) { return gpu->arch < 0x1000; }
 static void gpu_kernels(const tg_gpu *gpu, int row, tg_type type,
                         const tg_kernel_entry *kernels[GPU_WAYS])
 {
-    const int is_f32 = type == TG_F32;
-    if (has_wave64(gpu)) {
-        kernels[0] = tg_hip_thin64(row, type);
-        kernels[1] = tg_hip_matrix64(row, type);
-        kernels[2] = is_f32 ? tg_hip_simt_float64(row) : tg_hip_simt_double64(row);
-    } else {
-        kernels[0] = tg_hip_thin32(row, type);
-        kernels[1] = tg_hip_matrix32(row, type);
-        kernels[2] = is_f32 ? tg_hip_simt_float32(row) : tg_hip_simt_double32(row);
-    }
+    const int wave64 = has_wave64(gpu);
+    kernels[0] = wave64 ? tg_hip_matrix64(row, type) : tg_hip_matrix32(row, type);
+    if (type == TG_F32 || type == TG_F64)
+        kernels[1] = wave64 ? tg_hip_thin64(row, type) : tg_hip_thin32(row, type);
+    if (type == TG_F32)
+        kernels[2] = wave64 ? tg_hip_simt_float64(row) : tg_hip_simt_float32(row);
+    if (type == TG_F64)
+        kernels[2] = wave64 ? tg_hip_simt_double64(row) : tg_hip_simt_double32(row);
 }
 
 static int gpu_spin(const tg_gpu *gpu, tg_type type, int units, double *flops, void *sink)

@@ -19,15 +19,18 @@
 namespace tg::matrix
 {
 
-template <tg_tile T, class Elem> struct shape {
+template <tg_tile T, class Elem_> struct shape {
+    using Elem = Elem_;
     static constexpr tg_tile tile = T;
     using op = inst<T.inst, Elem>;
+    using word = typename op::word;
     static constexpr int threads = int(tg_tile_threads(T, widest.lanes)), steps = T.block.k / op::k;
     static constexpr tg_mn warps = tg_tile_warps(T);
     static constexpr int rows = T.warp.m / op::m, cols = T.warp.n / op::n; /* of instructions */
-    using a_panel = panel<Elem, T.block.k, T.block.m>;
-    using b_panel = panel<Elem, T.block.k, T.block.n>;
-    static constexpr int stage_elems = a_panel::elems + b_panel::elems;
+    using a_panel = panel<op, T.block.k, T.block.m>;
+    using b_panel = panel<op, T.block.k, T.block.n>;
+    static constexpr int stage_words = a_panel::words + b_panel::words;
+    using sums = typename op::sums[rows][cols];
 };
 
 /* What is the same in all lanes, in registers of which a wave has one. */
@@ -43,69 +46,152 @@ template <class X> __device__ X same_in_all(X x)
 
 /* Reads what a lane brings to Count instructions side by side. The warp's tile starts at `first`.
  */
-template <class Panel, class Op, int Vec, int Count> struct reader {
-    using Elem = typename Panel::Elem;
-    static_assert(Vec * Op::m % Panel::banks == 0);
+template <class Panel, int Vec, int Count> struct reader {
+    using op = typename Panel::op;
+    using word = typename Panel::word;
+    static_assert(Vec * op::m % Panel::banks == 0);
+    struct fragments {
+        word of[Count][op::words];
+    };
     int origin;
 
     __device__ reader(int first, int lane)
-        : origin(Panel::at(lane / Op::m, first + lane % Op::m * Vec))
+        : origin(Panel::at(lane / op::m % op::groups, first + lane % op::m * Vec))
     {
     }
 
-    /* Lines of one step and those of all before it have no bit of k in common, nor their swizzles.
-     */
-    __device__ void load(Elem (&to)[Count], const Elem *staged, int step) const
+    /* A lane's group and the lines before the group's have no bit of u in common, nor their
+     * swizzles. */
+    __device__ void load(fragments &to, const word *staged, int step) const
     {
-        const int k = step * Op::groups;
-        const Elem *from = staged + (origin ^ Panel::swizzle(k)) + k * Panel::wide;
 #pragma unroll
-        for (int i = 0; i < Count; i += Vec)
-            *reinterpret_cast<pack<Elem, Vec> *>(to + i) =
-                *reinterpret_cast<const pack<Elem, Vec> *>(from + i * Op::m);
+        for (int w = 0; w < op::words; w++) {
+            const int u = (step * op::words + w) * op::groups;
+            const word *from = staged + (origin ^ Panel::swizzle(u)) + u * Panel::wide;
+#pragma unroll
+            for (int i = 0; i < Count; i += Vec) {
+                const auto got = *reinterpret_cast<const vector<word, Vec> *>(from + i * op::m);
+#pragma unroll
+                for (int e = 0; e < Vec; e++)
+                    to.of[i + e][w] = got[e];
+            }
+        }
     }
 };
 
-template <class S, class Elem, class Sums>
-__device__ void multiply_stage(Sums (&sum)[S::rows][S::cols], const Elem *staged,
-                               const auto &read_a, const auto &read_b)
+/* The next step's fragments are read before this one's are multiplied. */
+template <class S, class ReadA, class ReadB>
+__device__ void multiply_stage(typename S::sums &sum, const typename S::word *staged,
+                               const ReadA &read_a, const ReadB &read_b)
 {
-    Elem a[2][S::rows], b[2][S::cols];
+    typename ReadA::fragments a[2];
+    typename ReadB::fragments b[2];
     read_a.load(a[0], staged, 0);
-    read_b.load(b[0], staged + S::a_panel::elems, 0);
+    read_b.load(b[0], staged + S::a_panel::words, 0);
 #pragma unroll
     for (int step = 0; step < S::steps; step++) {
         if (step + 1 < S::steps) {
             read_a.load(a[(step + 1) % 2], staged, step + 1);
-            read_b.load(b[(step + 1) % 2], staged + S::a_panel::elems, step + 1);
+            read_b.load(b[(step + 1) % 2], staged + S::a_panel::words, step + 1);
         }
-        __builtin_amdgcn_sched_barrier(0); /* read ahead, and do not wait at once */
+        __builtin_amdgcn_sched_barrier(0);
 #pragma unroll
         for (int i = 0; i < S::rows; i++)
 #pragma unroll
             for (int j = 0; j < S::cols; j++)
-                S::op::multiply(sum[i][j], a[step % 2][i], b[step % 2][j]);
+                S::op::multiply(sum[i][j], a[step % 2].of[i], b[step % 2].of[j]);
         __builtin_amdgcn_sched_barrier(0);
     }
 }
 
-template <class S, class Elem> __device__ void run(const tg_call &p, Elem *fast)
+/* Where results go: to the workspace or to C, in the type of sums or in that of A and B. */
+template <class S> struct output : target<sum_of<typename S::Elem>> {
+    using Sum = sum_of<typename S::Elem>;
+    static constexpr int vec = S::tile.vec;
+    const bool is_short;
+
+    __device__ output(const tg_call &p, const position &at)
+        : target<Sum>(p, at), is_short(p.splits == 1 && p.c_type == p.a_type)
+    {
+        if (is_short) /* it was taken for a matrix of sums */
+            this->c = static_cast<Sum *>(p.c);
+        if (is_short)
+            first = at.item * p.c_item + at.row * p.c_row + at.col * p.c_col;
+    }
+
+    __device__ __forceinline__ void store(int row, int col, const Sum (&sum)[vec]) const
+    {
+        const int64_t at = first + row * this->row_stride + col * this->col_stride;
+        if (row >= this->rows || col >= this->cols)
+            return;
+        if constexpr (sizeof(Sum) != sizeof(typename S::Elem) && !std::is_integral_v<Sum>)
+            if (is_short)
+                return put(reinterpret_cast<typename S::Elem *>(this->c) + at, this->cols - col,
+                           sum);
+        put(this->c + at, this->cols - col, sum);
+    }
+
+    template <class To>
+    __device__ __forceinline__ void put(To *to, int64_t left, const Sum (&sum)[vec]) const
+    {
+        if (this->beta == Sum(0) && this->col_stride == 1 && left >= vec) {
+            To whole[vec];
+#pragma unroll
+            for (int e = 0; e < vec; e++)
+                whole[e] = To(this->alpha * sum[e]);
+            __builtin_memcpy(to, whole, sizeof whole);
+            return;
+        }
+#pragma unroll
+        for (int e = 0; e < vec; e++)
+            if (e < left) {
+                To &at = to[e * this->col_stride];
+                at = To(this->alpha * sum[e] +
+                        (this->beta != Sum(0) ? this->beta * Sum(at) : Sum(0)));
+            }
+    }
+
+  private:
+    int64_t first = 0;
+};
+
+template <class S>
+__device__ __forceinline__ void store(const typename S::sums &sum, const output<S> &to, int row,
+                                      int col)
+{
+    using op = typename S::op;
+    constexpr int vec = S::tile.vec;
+#pragma unroll
+    for (int i = 0; i < S::rows; i++)
+#pragma unroll
+        for (int o = 0; o < op::outputs; o++)
+#pragma unroll
+            for (int j = 0; j < S::cols; j += vec) {
+                sum_of<typename S::Elem> side_by_side[vec];
+#pragma unroll
+                for (int e = 0; e < vec; e++)
+                    side_by_side[e] = sum_of<typename S::Elem>(sum[i][j + e][o]);
+                to.store(row + (i / vec * op::m + op::row_past_first(o)) * vec + i % vec,
+                         col + j * op::n, side_by_side);
+            }
+}
+
+template <class S> __device__ void run(const tg_call &p, typename S::word *fast)
 {
     constexpr tg_tile T = S::tile;
     using op = typename S::op;
-    const int thread = int(threadIdx.x), lane = thread % lanes;
-    const int warp = same_in_all(thread / lanes);
+    const int thread = int(threadIdx.x), lane = thread % lanes, warp = same_in_all(thread / lanes);
     const int first_row = warp / S::warps.n * T.warp.m, first_col = warp % S::warps.n * T.warp.n;
     const position at = same_in_all(position(p, T));
-    const Elem *a = static_cast<const Elem *>(p.a) + at.item * p.a_item,
-               *b = static_cast<const Elem *>(p.b) + at.item * p.b_item;
-    carrier<typename S::a_panel, S::threads> of_a(a + at.row * p.a_row + at.k_begin * p.a_col,
-                                                  p.a_col, p.a_row, p.m - at.row, thread);
-    carrier<typename S::b_panel, S::threads> of_b(b + at.k_begin * p.b_row + at.col * p.b_col,
-                                                  p.b_row, p.b_col, p.n - at.col, thread);
-    const reader<typename S::a_panel, op, T.vec, S::rows> read_a(first_row, lane);
-    const reader<typename S::b_panel, op, T.vec, S::cols> read_b(first_col, lane);
-    typename op::sums sum[S::rows][S::cols] = {};
+    carrier<typename S::a_panel, S::threads> of_a(
+        p.a, at.item * p.a_item + at.row * p.a_row + at.k_begin * p.a_col, p.a_col, p.a_row,
+        p.m - at.row, thread);
+    carrier<typename S::b_panel, S::threads> of_b(
+        p.b, at.item * p.b_item + at.k_begin * p.b_row + at.col * p.b_col, p.b_row, p.b_col,
+        p.n - at.col, thread);
+    const reader<typename S::a_panel, T.vec, S::rows> read_a(first_row, lane);
+    const reader<typename S::b_panel, T.vec, S::cols> read_b(first_col, lane);
+    typename S::sums sum = {};
     const auto fetch = [&](int64_t k) {
         const int left = int(tg_min(at.k_end - k, T.block.k));
         of_a.fetch(left);
@@ -114,30 +200,16 @@ template <class S, class Elem> __device__ void run(const tg_call &p, Elem *fast)
     if (at.k_begin < at.k_end)
         fetch(at.k_begin);
     int stage = 0;
-    for (int64_t k = at.k_begin; k < at.k_end; k += T.block.k, stage ^= S::stage_elems) {
+    for (int64_t k = at.k_begin; k < at.k_end; k += T.block.k, stage ^= S::stage_words) {
         of_a.put(fast + stage);
-        of_b.put(fast + stage + S::a_panel::elems);
+        of_b.put(fast + stage + S::a_panel::words);
         __syncthreads();
         if (k + T.block.k < at.k_end)
             fetch(k + T.block.k);
         multiply_stage<S>(sum, fast + stage, read_a, read_b);
     }
-    const target<Elem> to(p, position(p, T)); /* again: nobody had to remember it */
     const int row = first_row + op::first_row(lane) * T.vec, col = first_col + lane % op::n * T.vec;
-#pragma unroll
-    for (int i = 0; i < S::rows; i++)
-#pragma unroll
-        for (int o = 0; o < op::outputs; o++)
-#pragma unroll
-            for (int j = 0; j < S::cols; j += T.vec) {
-                Elem side_by_side[T.vec];
-#pragma unroll
-                for (int e = 0; e < T.vec; e++)
-                    side_by_side[e] = sum[i][j + e][o];
-                to.template store<T.vec>(row + (i / T.vec * op::m + op::row_past_first(o)) * T.vec +
-                                             i % T.vec,
-                                         col + j * op::n, side_by_side);
-            }
+    store<S>(sum, output<S>(p, position(p, T)), row, col); /* again: nobody had to remember it */
 }
 
 constexpr bool fits(int target, tg_tile t, int elem_bytes)
@@ -150,7 +222,8 @@ constexpr bool fits(int target, tg_tile t, int elem_bytes)
 /* On any target with waves of this size. */
 constexpr bool fits_any(tg_tile t, int elem_bytes)
 {
-    return lanes == 64 && (fits(0x90a, t, elem_bytes) || fits(0x942, t, elem_bytes));
+    return lanes == 32 ? fits(0x1100, t, elem_bytes)
+                       : fits(0x90a, t, elem_bytes) || fits(0x942, t, elem_bytes);
 }
 
 template <tg_tile T, class Elem>
@@ -158,8 +231,9 @@ __global__ void GPU_BOUNDS((shape<T, Elem>::threads), 2) __attribute__((amdgpu_w
 matrix_gemm(const __grid_constant__ tg_call p)
 {
     if constexpr (fits(target_compiled_for, T, sizeof(Elem))) {
+        using S = shape<T, Elem>;
         extern __shared__ __align__(16) unsigned char tg_fast_memory[];
-        run<shape<T, Elem>>(p, reinterpret_cast<Elem *>(tg_fast_memory));
+        run<S>(p, reinterpret_cast<typename S::word *>(tg_fast_memory));
     }
 }
 

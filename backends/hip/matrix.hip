@@ -10,13 +10,20 @@ namespace tg::matrix
 {
 
 template <tg_tile T, class Elem> struct launcher {
+    using Sum = sum_of<Elem>;
     static constexpr auto *kernel = matrix_gemm<T, Elem>;
     static constexpr int threads = shape<T, Elem>::threads;
     static constexpr int64_t fast_bytes = tg_tile_fast_bytes(T, sizeof(Elem));
 
+    static int takes(const tg_call *p) { return p->a_type == p->b_type; }
+
     static int launch(const tg_call *p, void *stream)
     {
-        return start_all<Elem>(kernel, block_count(*p, T), threads, fast_bytes, *p, stream);
+        using Short = std::conditional_t<std::is_integral_v<Sum>, Sum, Elem>;
+        const int64_t blocks = block_count(*p, T);
+        return p->c_type == p->a_type
+                   ? start_all<Sum, Short>(kernel, blocks, threads, fast_bytes, *p, stream)
+                   : start_all<Sum>(kernel, blocks, threads, fast_bytes, *p, stream);
     }
     static int usage(tg_usage *usage) { return usage_of(kernel, threads, fast_bytes, usage); }
 };
@@ -25,7 +32,7 @@ template <int Row, class Elem> constexpr tg_kernel_entry entry_of()
 {
     if constexpr (!tg_tile_is_fma(rows[Row]) && fits_any(rows[Row], sizeof(Elem))) {
         using row = launcher<rows[Row], Elem>;
-        return {nullptr, splits_bytes<Elem>, row::launch, row::usage};
+        return {row::takes, splits_bytes<sum_of<Elem>>, row::launch, row::usage};
     } else
         return {};
 }
@@ -43,6 +50,18 @@ const tg_kernel_entry *find(int row, std::integer_sequence<int, Row...>)
 extern "C" const tg_kernel_entry *TG_JOIN(tg_hip_matrix, TG_WAVE)(int row, tg_type type)
 {
     using namespace tg;
-    return type == TG_F32 ? matrix::find<float>(row, all_rows())
-                          : matrix::find<double>(row, all_rows());
+    switch (type) {
+    case TG_F32:
+        return matrix::find<float>(row, all_rows());
+    case TG_F64:
+        return matrix::find<double>(row, all_rows());
+    case TG_F16:
+        return matrix::find<_Float16>(row, all_rows());
+    case TG_BF16:
+        return matrix::find<__bf16>(row, all_rows());
+    case TG_I8:
+        return matrix::find<int8_t>(row, all_rows());
+    default:
+        return nullptr;
+    }
 }

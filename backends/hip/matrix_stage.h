@@ -2,65 +2,71 @@
  *
  * The way of A and B to fast memory, for matrix instructions.
  *
- *   panel    [k][v]: one operand of a block, v its rows or columns. In line k, v changes places
- * with v ^ swizzle(k): then neither lanes that put what lies along k, each four lines below the
- *            other, nor lanes that read along v share a bank.
+ *   panel    lines of words: word (u, v) of one operand of a block has k = u * word_k and on, v is
+ * its row or column. In line u, v changes places with v ^ swizzle(u): then neither lanes that put
+ * what lies along k, each some lines below the other, nor lanes that read along v share a bank.
  *   carrier  16 bytes at a time, along k or along v, as the operand lies: neighbouring lanes read
  *            neighbouring addresses. At edges, element by element, and zeros beyond. */
 #ifndef TG_HIP_MATRIX_STAGE_H
 #define TG_HIP_MATRIX_STAGE_H
 
-#include "geometry.h"
+#include "matrix_inst.h"
 
 namespace tg::matrix
 {
 
-template <class Elem_, int K, int V> struct panel {
-    using Elem = Elem_;
-    static constexpr int deep = K, wide = V, elems = K * V;
-    static constexpr int piece = 16 / sizeof(Elem); /* what a lane moves at once */
-    static constexpr int banks = TG_BANK_BYTES / sizeof(Elem);
-    static constexpr int across = int(tg_min(K / piece, banks / piece)); /* pieces side by side */
-    static_assert(K % piece == 0 && V % banks == 0);
+template <class Op, int K, int V> struct panel {
+    using op = Op;
+    using word = typename Op::word;
+    static constexpr int deep = K / Op::word_k, wide = V, words = deep * V;
+    static constexpr int piece = 16 / sizeof(word); /* words that a lane moves at once */
+    static constexpr int banks = TG_BANK_BYTES / sizeof(word);
+    static constexpr int across =
+        int(tg_min(deep / piece, banks / piece)); /* pieces of a line of k */
+    static_assert(deep % piece == 0 && V % banks == 0);
 
-    static __device__ constexpr int swizzle(int k) { return k / piece % across * (banks / across); }
-    static __device__ constexpr int at(int k, int v) { return k * V + (v ^ swizzle(k)); }
+    static __device__ constexpr int swizzle(int u) { return u / piece % across * (banks / across); }
+    static __device__ constexpr int at(int u, int v) { return u * V + (v ^ swizzle(u)); }
 };
 
 template <class Panel, int Threads> struct carrier {
-    using Elem = typename Panel::Elem;
-    static constexpr int N = Panel::piece, K = Panel::deep, V = Panel::wide;
-    static constexpr int mine = Panel::elems / (N * Threads);
-    static_assert(mine * N * Threads == Panel::elems);
+    using op = typename Panel::op;
+    using word = typename Panel::word;
+    /* elements are moved as bits */
+    using Elem =
+        std::conditional_t<sizeof(typename op::Elem) == 1, uint8_t,
+                           std::conditional_t<sizeof(typename op::Elem) == 2, uint16_t, word>>;
+    static constexpr int N = Panel::piece, word_k = op::word_k, K = Panel::deep * word_k;
+    static constexpr int V = Panel::wide, mine = Panel::words / (N * Threads);
+    static_assert(mine * N * Threads == Panel::words);
 
     const Elem *slow; /* element (0, 0) of the tile, the same in all lanes */
     int64_t k_stride, v_stride;
     int v_left; /* of the matrix, from the tile's corner on; more than the tile: any */
     int thread;
-    bool along_k, is_plain; /* plain: while k lasts, whole pieces, near enough for 32 bits */
-    using vector = Elem __attribute__((ext_vector_type(N)));
-    vector held[mine];
+    bool along_k, is_plain;     /* plain: while k lasts, whole pieces, near enough for 32 bits */
+    vector<word, N> held[mine]; /* words along k; or, along v, word_k times N elements */
 
-    __device__ carrier(const Elem *slow, int64_t k_stride, int64_t v_stride, int64_t left,
-                       int thread)
-        : slow(slow), k_stride(k_stride), v_stride(v_stride), v_left(int(tg_min(left, V))),
-          thread(thread), along_k(k_stride == 1)
+    __device__ carrier(const void *data, int64_t first, int64_t k_stride, int64_t v_stride,
+                       int64_t left, int thread)
+        : slow(static_cast<const Elem *>(data) + first), k_stride(k_stride), v_stride(v_stride),
+          v_left(int(tg_min(left, V))), thread(thread), along_k(k_stride == 1)
     {
         const int64_t line = along_k ? v_stride : k_stride;
         const int64_t far = INT32_MAX / (int64_t(sizeof(Elem)) * (along_k ? V : K));
         is_plain = (along_k || v_stride == 1) && v_left == V && line >= 0 && line <= far;
     }
 
-    /* The first element of a lane's i-th piece. */
-    template <bool AlongK> __device__ int first_k(int i) const
+    /* The first word of a lane's i-th piece. */
+    template <bool AlongK> static __device__ int first_u(int thread, int i)
     {
         const int piece = i * Threads + thread;
-        return AlongK ? piece % (K / N) * N : piece / (V / N);
+        return AlongK ? piece % (Panel::deep / N) * N : piece / (V / N);
     }
-    template <bool AlongK> __device__ int first_v(int i) const
+    template <bool AlongK> static __device__ int first_v(int thread, int i)
     {
         const int piece = i * Threads + thread;
-        return AlongK ? piece / (K / N) : piece % (V / N) * N;
+        return AlongK ? piece / (Panel::deep / N) : piece % (V / N) * N;
     }
 
     __device__ void fetch(int k_left)
@@ -74,45 +80,75 @@ template <class Panel, int Threads> struct carrier {
 
     template <bool AlongK> __device__ void fetch_pieces()
     {
+        constexpr int runs = AlongK ? 1 : word_k, length = N * word_k / runs;
         const unsigned line = unsigned(AlongK ? v_stride : k_stride);
 #pragma unroll
         for (int i = 0; i < mine; i++) {
-            const unsigned k = unsigned(first_k<AlongK>(i)), v = unsigned(first_v<AlongK>(i));
-            __builtin_memcpy(&held[i], slow + (AlongK ? v * line + k : k * line + v),
-                             sizeof held[i]);
+            const unsigned k = unsigned(first_u<AlongK>(thread, i) * word_k),
+                           v = unsigned(first_v<AlongK>(thread, i));
+            const Elem *from = slow + (AlongK ? v * line + k : k * line + v);
+            vector<Elem, N * word_k> got;
+#pragma unroll
+            for (int r = 0; r < runs; r++) {
+                vector<Elem, length> run;
+                __builtin_memcpy(&run, from + r * k_stride, sizeof run);
+#pragma unroll
+                for (int e = 0; e < length; e++)
+                    got[r * length + e] = run[e];
+            }
+            held[i] = __builtin_bit_cast(vector<word, N>, got);
         }
     }
 
     template <bool AlongK> __device__ void fetch_elements(int k_left)
     {
+        int thread = this->thread;
+        asm volatile("" : "+v"(thread)); /* or all addresses are kept in registers, for the edges */
 #pragma unroll
-        for (int i = 0; i < mine; i++)
+        for (int i = 0; i < mine; i++) {
+            vector<Elem, N * word_k> got;
 #pragma unroll
-            for (int e = 0; e < N; e++) {
-                const int k = first_k<AlongK>(i) + AlongK * e, v = first_v<AlongK>(i) + !AlongK * e;
+            for (int e = 0; e < N * word_k; e++) {
+                const int k = first_u<AlongK>(thread, i) * word_k + (AlongK ? e : e / N);
+                const int v = first_v<AlongK>(thread, i) + (AlongK ? 0 : e % N);
                 const Elem value =
                     slow[tg_min(k, k_left - 1) * k_stride + tg_min(v, v_left - 1) * v_stride];
-                held[i][e] = k < k_left && v < v_left ? value : Elem(0);
+                got[e] = k < k_left && v < v_left ? value : Elem(0);
             }
+            held[i] = __builtin_bit_cast(vector<word, N>, got);
+        }
     }
 
-    __device__ void put(Elem *fast) const
+    __device__ void put(word *fast) const
     {
         along_k ? put_along<true>(fast) : put_along<false>(fast);
     }
 
-    template <bool AlongK> __device__ void put_along(Elem *fast) const
+    template <bool AlongK> __device__ void put_along(word *fast) const
     {
 #pragma unroll
         for (int i = 0; i < mine; i++) {
-            Elem *to = fast + Panel::at(first_k<AlongK>(i), first_v<AlongK>(i));
+            word *to = fast + Panel::at(first_u<AlongK>(thread, i), first_v<AlongK>(thread, i));
             if constexpr (!AlongK)
-                *reinterpret_cast<vector *>(to) = held[i];
+                *reinterpret_cast<vector<word, N> *>(to) = woven(held[i]);
             else
 #pragma unroll
                 for (int e = 0; e < N; e++)
                     to[e * V] = held[i][e];
         }
+    }
+
+    /* Words of what was fetched along v: of each of the runs one element. */
+    static __device__ vector<word, N> woven(vector<word, N> x)
+    {
+        if constexpr (word_k == 1)
+            return x;
+        const auto elems = __builtin_bit_cast(vector<Elem, N * word_k>, x);
+        vector<Elem, N * word_k> words;
+#pragma unroll
+        for (int e = 0; e < N * word_k; e++)
+            words[e] = elems[e % word_k * N + e / word_k];
+        return __builtin_bit_cast(vector<word, N>, words);
     }
 };
 
