@@ -100,7 +100,7 @@ MUTATIONS = [
      "                              : Elem(1);"),
     ("GPU: an unaligned base is read in vectors", CARRIER, "how = sv == 1 && is_aligned &&",
      "how = sv == 1 &&"),
-    ("GPU: alpha is lost", SIMT, "alpha = is_partial ? Elem(1) : Elem(p.alpha);", "alpha = Elem(1);"),
+    ("GPU: alpha is lost", SIMT, "alpha = is_partial ? Elem(1) : factor<Elem>(p.alpha);", "alpha = Elem(1);"),
     ("GPU: C is read when beta is 0", SIMT, "(beta != Elem(0) ? beta * old.at[e] : Elem(0));",
      "beta * (whole.at[e]);"),
     ("GPU: each split takes all of k", GEOMETRY,

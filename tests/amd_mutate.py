@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""amd_mutate.py ROCM EMULATOR      planted bugs that AMD's emulated suite must find
+
+Plants them in a copy of the tree, one at a time, as mutate.py does. The last line is
+`N passed, N failed`."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+INST, KERNEL, STAGE = (f"backends/hip/matrix{part}.h" for part in ("_inst", "", "_stage"))
+
+# name, file, what stands there, what is planted; target, product
+MUTATIONS = [
+    ("no barrier between put and multiply", KERNEL, "        __syncthreads();\n", "", "gfx90a", "f32 mfma128x128x16 NN 130x70x50"),
+    ("a wave has 64 lanes", KERNEL, "same_in_all(thread / lanes)", "same_in_all(thread / 64)", "gfx1100", "f16 wmma64x64x32 NN 70x66x50"),
+    ("a lane's rows of an instruction are another's", INST, "return lane / n * run;", "return (lane / n ^ 1) * run;", "gfx90a", "f64 mfma64x64x16 NN 70x66x50"),
+    ("rows past the end of C are stored", KERNEL, "if (row >= this->rows ||", "if (row > this->rows ||", "gfx90a", "f32 mfma64x64x16 NN 33x16x16"),
+    ("what lies past the end of k is no zero", STAGE, "got[e] = k < k_left && v < v_left ? value", "got[e] = v < v_left ? value", "gfx90a", "bf16 mfma64x64x32 TN 33x16x17"),
+    ("lines change places on the way in only", KERNEL, "(origin ^ Panel::swizzle(u))", "origin", "gfx1100", "i8 wmma128x128x64 NT 33x40x64"),
+]
+
+
+def is_caught(emulator, folder, target, product):
+    env = dict(os.environ, TG_TEST_BACKEND="hip", AMD_EMULATOR_RACES="1", AMD_EMULATOR_ALIGN="16")
+    done = subprocess.run([emulator, target, os.path.join(folder, "tests", "test_gemm"), "hip"] + product.split(),
+                          env=env, capture_output=True, text=True)
+    return done.returncode != 0 or "1 passed, 0 failed" not in done.stdout
+
+
+def main(rocm, emulator):
+    passed = 0
+    with tempfile.TemporaryDirectory() as temp:
+        tree, folder = os.path.join(temp, "tree"), os.path.join(temp, "build")
+        build = ["ninja", "-C", folder, "--quiet", "libtilegemm-hip.so", "tests/test_gemm"]
+        shutil.copytree(TOP, tree, symlinks=True, ignore=shutil.ignore_patterns(".*", "build*"))
+        subprocess.run(["meson", "setup", folder, tree, "-Dbackends=hip", "-Dhome_hip=" + rocm, "-Darch_hip=gfx90a,gfx1100"],
+                       check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(build, check=True)
+        for name, file, old, new, target, product in MUTATIONS:
+            path = os.path.join(tree, file)
+            with open(path, encoding="utf-8") as stored:
+                text = stored.read()
+            is_red = is_caught(emulator, folder, target, product)
+            with open(path, "w", encoding="utf-8") as stored:
+                stored.write(text.replace(old, new))
+            is_built = subprocess.run(build).returncode == 0
+            is_good = text.count(old) == 1 and not is_red and is_built and is_caught(emulator, folder, target, product)
+            passed += is_good
+            print(f"{name:50} {'caught' if is_good else 'RED BEFORE' if is_red else 'NOT CAUGHT'}", flush=True)
+            with open(path, "w", encoding="utf-8") as stored:
+                stored.write(text)
+            subprocess.run(build, check=True)
+    print(f"{passed} passed, {len(MUTATIONS) - passed} failed")
+    return passed < len(MUTATIONS)
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])))
