@@ -106,4 +106,5 @@ def main(cuobjdump, module):
     return failed > 0
 
 
-sys.exit(main(*sys.argv[1:]))
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -9,7 +9,7 @@
 #define TG_X(name, value, text, ctype) +1
 enum { TG_TYPES = 0 TG_TYPE_LIST(TG_X) };
 #undef TG_X
-enum { TG_CPU_KINDS = 2, TG_CPU_ROWS = 64 }; /* f32, f64; rows of the table, at most */
+enum { TG_CPU_KINDS = 2, TG_CPU_ROWS = 96 }; /* f32, f64; rows of the table, at most */
 
 /* The kernels that multiply A and B of a type: those of f64, or of f32 for all others. */
 static inline int tg_cpu_kind(tg_type type) { return type == TG_F64; }
