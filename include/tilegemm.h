@@ -98,7 +98,7 @@ TG_API const char *tg_version(void);
  *     i32 can hold is right, whatever overflowed on the way to it, and any other has its low 32
  *     bits. An alpha or beta with a fraction, or beyond 32 bits, is refused.
  *   - All of it is on the CPU. A GPU refuses the types that it has no kernels for: tg_tile_refusal.
- *     AMD's have some for f16, bf16 and i8; a gfx90a takes denormals of f16 and bf16 for zero.
+ *     AMD's have some for f16, bf16 and i8; a gfx90a, for bf16 whose denormals it takes for zero.
  */
 
 typedef enum tg_type {
