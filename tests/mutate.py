@@ -72,7 +72,7 @@ MUTATIONS = [
      "return (1 << 30) /"),
     ("short types: columns are converted one too few", CONVERT, "tg_min(LINES_AT_ONCE, inner - i)",
      "tg_min(LINES_AT_ONCE, inner - i - (inner > 16))"),
-    ("short types: a plan for other types is used", CALL, "p->a.type == q->a.type && ", ""),
+    ("short types: a plan for other types is used", CALL, "p->a.type == q->a.type && p->b.type == q->b.type && ", ""),
     ("short types: a fraction of an integer is taken", CHECK, "(int32_t)factor == factor", "1"),
     ("pieces of a thread tile lie side by side", TILE,
      "element / piece * piece * lanes + lane * piece", "element / piece * piece + lane * piece"),
