@@ -9,12 +9,13 @@
 namespace tg::matrix
 {
 
+/* NVIDIA's instructions for f64 make 8 columns; other rows' are AMD's, or FMA. */
 template <int Row> constexpr tg_kernel_entry entry_of()
 {
-    if constexpr (tg_tile_is_fma(rows[Row]))
-        return {};
-    else
+    if constexpr (rows[Row].inst.n == 8)
         return entry<rows[Row]>();
+    else
+        return {};
 }
 
 template <int... Row> const tg_kernel_entry *find(int row, std::integer_sequence<int, Row...>)
