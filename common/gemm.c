@@ -88,9 +88,8 @@ static tg_status choose(tg_context *ctx, const tg_problem *p)
         limits.units = ctx->threads;
     ctx->planned.size = 0;
     if (!tg_choose(p, &limits, ctx->is_forced ? &ctx->forced : NULL, &ctx->plan))
-        return tg_fail(ctx, TG_BAD_TILE, "no row of the table is legal on %s for %s",
-                       ctx->device_name, tg_type_name(p->a.type));
-    if (!ctx->is_forced)
+        refusal = "no row of the table multiplies it there";
+    else if (!ctx->is_forced)
         refusal = ctx->backend->missing(ctx, tg_tile_at(ctx->plan.row), p->a.type);
     if (refusal)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "a.type = %s on %s: %s", tg_type_name(p->a.type),
