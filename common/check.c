@@ -173,7 +173,7 @@ tg_status tg_check_scalars(tg_context *ctx, const tg_problem *p)
         return ctx->status;
     if (p->compute != TG_STRICT)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "compute = %d is not TG_STRICT (0)", (int)p->compute);
-    if (p->flags)
+    if (p->flags & ~(uint32_t)TG_BATCH_INVARIANT)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "flags = 0x%" PRIx32 " holds an unknown flag",
                        p->flags);
     return TG_OK;

@@ -10,6 +10,13 @@
 static tg_status use_environment(tg_context *ctx)
 {
     const char *tile_text = getenv("TILEGEMM_TILE"), *threads = getenv("TILEGEMM_THREADS");
+    const char *is_invariant = getenv("TILEGEMM_BATCH_INVARIANT");
+    if (is_invariant && *is_invariant) {
+        if (strcmp(is_invariant, "0") != 0 && strcmp(is_invariant, "1") != 0)
+            return tg_fail(ctx, TG_BAD_ARGUMENT, "TILEGEMM_BATCH_INVARIANT = \"%s\" is not 0 or 1",
+                           is_invariant);
+        ctx->flags = *is_invariant == '1' ? TG_BATCH_INVARIANT : 0;
+    }
     if (threads && *threads) {
         char *end;
         long count = strtol(threads, &end, 10);

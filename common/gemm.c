@@ -42,6 +42,7 @@ static tg_status prepare(tg_context *ctx, tg_problem *p, int with_data)
 {
     if (tg_check_scalars(ctx, p))
         return ctx->status;
+    p->flags |= ctx->flags;
     if (p->m == 0 || p->n == 0 || p->batch == 0)
         return TG_OK;
     if (tg_sum_type(p->a.type) == TG_F32) {
@@ -69,7 +70,7 @@ static int same_shape(const tg_problem *p, const tg_problem *q)
 {
     return p->m == q->m && p->n == q->n && p->k == q->k && p->batch == q->batch &&
            p->a.type == q->a.type && p->b.type == q->b.type && p->c.type == q->c.type &&
-           p->size == q->size && p->a.row_stride == q->a.row_stride &&
+           p->size == q->size && p->flags == q->flags && p->a.row_stride == q->a.row_stride &&
            p->a.col_stride == q->a.col_stride && p->b.row_stride == q->b.row_stride &&
            p->b.col_stride == q->b.col_stride;
 }

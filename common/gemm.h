@@ -25,7 +25,8 @@ struct tg_context {
     void *device; /* the backend's own */
     char device_name[128];
     tg_limits limits;
-    int threads; /* 0: as many as limits.units */
+    int threads;    /* 0: as many as limits.units */
+    uint32_t flags; /* of every problem */
     int is_forced;
     tg_tile forced;
     tg_problem planned; /* the last problem that was planned (size 0: none), and its plan: */

@@ -131,8 +131,9 @@ typedef struct tg_context tg_context;
  * tg_last_error, tg_last_status and tg_close take such a context. (*ctx is NULL only if ctx could
  * not be allocated: TG_OUT_OF_MEMORY.)
  * Environment read here: TILEGEMM_TILE (a tiling, see tg_force), TILEGEMM_THREADS (see
- * tg_set_threads), TILEGEMM_ISA (CPU: the instruction set to use at most; `tilegemm info` lists
- * them). A value that cannot be used is an error of tg_open. */
+ * tg_set_threads), TILEGEMM_BATCH_INVARIANT (1: every call has that flag), TILEGEMM_ISA (CPU: the
+ * instruction set to use at most; `tilegemm info` lists them). A value that cannot be used is an
+ * error of tg_open. */
 TG_API tg_status tg_open(tg_context **ctx, const char *backend, int device);
 
 /* Waits for the context's work and frees all it holds. NULL is fine. */
@@ -212,6 +213,15 @@ typedef struct tg_output {
  * rounded operations. */
 typedef enum tg_compute { TG_STRICT = 0 } tg_compute;
 
+/* Flags of a problem, to be added up.
+ * TG_BATCH_INVARIANT  An element of C gets bits that follow from its row of A, its column of B, k,
+ *                     alpha and beta alone: not from m, n, the batch, its place in them, strides,
+ *                     alignment, or the kernel that is chosen, for a device and a type (and a
+ *                     forced tiling). On the CPU that is always so, and the flag is free. A GPU
+ * then chooses only among rows that sum along k in one order, and splits no k. Without it too, one
+ * problem gives the same bits each time, on each stream, with any number of threads. */
+typedef enum tg_flag { TG_BATCH_INVARIANT = 1 } tg_flag;
+
 /* c[x] := alpha * a[x] * b[x] + beta * c[x] for 0 <= x < batch, where a[x] is m x k (as it is to
  * be multiplied, so transposes end here), b[x] is k x n, c[x] is m x n. Their types are a line of
  * the table of element types: products of f16 that are kept in f32, say, are
@@ -232,7 +242,7 @@ typedef struct tg_problem {
     tg_output c;
     double alpha, beta;
     tg_compute compute;
-    uint32_t flags; /* 0 */
+    uint32_t flags; /* of tg_flag; 0: none */
 } tg_problem;
 
 #define TG_PROBLEM_INIT                                                                   \

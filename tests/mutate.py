@@ -63,6 +63,8 @@ MUTATIONS = [
     ("overlap is not looked for", CHECK, "if (views_overlap(&c, &v))", "if (0)"),
     ("elements of C may coincide", CHECK, "if (elements_coincide(c_stride, c_count))", "if (0)"),
     ("a matrix may span any number of bytes", CHECK, "span > PTRDIFF_MAX / (int64_t)bytes", "0"),
+    ("batch invariance: the block of k depends on the row", TILE, "/ (32 * elem_bytes), 8)",
+     "/ (8 * unit.m * elem_bytes), 8)"),
     ("short types: bf16 is rounded up at ties", CONVERT, "(bits + 0x7fff + (bits >> 16 & 1)) >> 16",
      "(bits + 0x8000) >> 16"),
     ("short types: each block of k is rounded", LOOPS, "j->sums_bytes ? &sums_block : &c_block",
