@@ -97,7 +97,7 @@ tg_status tg_set_threads(tg_context *ctx, int threads)
     if (threads < 0 || threads > TG_TILE_MAX)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "threads = %d is not 0 .. %d", threads, TG_TILE_MAX);
     ctx->threads = threads;
-    ctx->planned.size = 0;
+    ctx->given.size = 0;
     return tg_succeed(ctx);
 }
 
@@ -182,7 +182,7 @@ tg_status tg_force(tg_context *ctx, const tg_tile *tile)
 {
     NEED_OPEN(ctx);
     ctx->is_forced = 0;
-    ctx->planned.size = 0;
+    ctx->given.size = 0;
     if (!tile)
         return tg_succeed(ctx);
 #define TG_X(name, value, text, ctype) &&tg_tile_refusal(ctx, tile, name)
