@@ -94,12 +94,12 @@ static int may_choose(tg_tile t, const tg_limits *l, int bytes)
 static int is_read(const tg_input *x, int bytes) { return tg_type_size(x->type) == (size_t)bytes; }
 
 /* The row and ways in that the model likes best. A is read in place along its rows; B too, if its
- * rows are vectors and all of it lies in half of L2. */
+ * rows are vectors, and all of it lies in half of L2 or no element is needed twice. */
 static void choose_row(const tg_problem *p, const tg_limits *l, int bytes, tg_plan *best)
 {
     const int a_can = p->a.col_stride == 1 && is_read(&p->a, bytes);
-    const int b_can = p->b.col_stride == 1 && is_read(&p->b, bytes) &&
-                      p->k <= l->l2 / 2 / bytes / tg_max(p->n, 1);
+    const int b_can = p->b.col_stride == 1 && is_read(&p->b, bytes);
+    const int is_b_small = p->k <= l->l2 / 2 / bytes / tg_max(p->n, 1);
     double best_cycles = 0;
     best->row = -1;
     for (int row = 0; row < tg_tile_count(); row++) {
@@ -113,7 +113,7 @@ static void choose_row(const tg_problem *p, const tg_limits *l, int bytes, tg_pl
             plan.a_in_place = way / 2;
             plan.b_in_place = way % 2;
             if ((plan.a_in_place && !(a_can && stated.form == TG_OUTER)) ||
-                (plan.b_in_place && !b_can))
+                (plan.b_in_place && !(b_can && (is_b_small || p->m <= stated.thread.m))))
                 continue;
             const double now = cycles(p, l, &plan, bytes);
             if (best->row < 0 || now < best_cycles) {
