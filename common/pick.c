@@ -67,9 +67,13 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
         (double)tg_ceil_div(p->m, t.thread.m) * (double)tg_ceil_div(p->n, t.thread.n);
     const double k_blocks = (double)tg_ceil_div(p->k, t.block.k);
     const int64_t lines_of_c = t.thread.m * tg_ceil_div((int64_t)t.thread.n * bytes, 64);
-    const int is_c_far = t.form == TG_OUTER && lines_of_c > most_misses &&
-                         p->n > l->l2 / 2 / bytes / tg_max(p->m, 1);
-    const double vector_of_c = cycles_per_vector_of_c + (is_c_far ? cycles_of_far_vector : 0);
+    const int is_c_far = p->n > l->l2 / 2 / bytes / tg_max(p->m, 1);
+    double far = 0; /* OUTER_T fetches it while it multiplies, if there is time */
+    if (is_c_far && t.form == TG_OUTER && lines_of_c > most_misses)
+        far = cycles_of_far_vector;
+    if (is_c_far && t.form == TG_OUTER_T && p->k < 8 * t.thread.m)
+        far = 1.5 * cycles_of_far_vector;
+    const double vector_of_c = cycles_per_vector_of_c + far;
     double sum =
         tiles * ((double)p->k * step + k_blocks * (cycles_per_tile + accumulators * vector_of_c));
     if (!plan->a_in_place && t.form == TG_OUTER)
