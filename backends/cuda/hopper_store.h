@@ -183,10 +183,8 @@ __device__ bool store_part(const arguments &p, const work &w, const parked_slice
         slices.template sum<quad>(at).write(parts + w.part * size + at);
     __threadfence();
     meet<1, consumers<T>>();
-    if (consumer_thread() == 0) {
-        wait_for_prepass(); /* it zeroed the tickets */
+    if (consumer_thread() == 0)
         *last = atomicAdd(&p.tickets[w.split], 1) == w.parts - 1;
-    }
     meet<1, consumers<T>>();
     __threadfence();
     return *last;
