@@ -206,8 +206,10 @@ inline void describe_c(arguments *args, const tg_call *call)
     args->c_item = call->c_item;
     args->alpha = (float)call->alpha;
     args->beta = (float)call->beta;
+    const int64_t length = call->c_col == 1 ? call->n : call->m;
+    const int64_t across = call->c_col == 1 ? call->c_row : call->c_col;
     args->wide =
-        ((uintptr_t)call->c % 16 | call->n % quad | call->c_row % quad | call->c_item % quad) == 0;
+        ((uintptr_t)call->c % 16 | length % quad | across % quad | call->c_item % quad) == 0;
 }
 
 inline edge edge_of(const schedule &s, const operand &one, int tiled, const operand &all,
