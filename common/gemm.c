@@ -71,7 +71,7 @@ static tg_status prepare(tg_context *ctx, tg_problem *p, int with_data)
     return TG_OK;
 }
 
-/* ctx->plan := how to run this problem. */
+/* ctx->plan and ctx->plan_bytes := how to run this problem, and the workspace that it takes. */
 static tg_status choose(tg_context *ctx, const tg_problem *p)
 {
     tg_limits limits = ctx->limits;
@@ -89,6 +89,7 @@ static tg_status choose(tg_context *ctx, const tg_problem *p)
     if (refusal)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "a.type = %s on %s: %s", tg_type_name(p->a.type),
                        ctx->device_name, refusal);
+    ctx->plan_bytes = ctx->backend->workspace(ctx, p, &ctx->plan);
     return TG_OK;
 }
 
@@ -186,8 +187,7 @@ static tg_status multiply(tg_context *ctx, const tg_problem *given)
         return ctx->status;
     if (has_nothing_to_do(&p))
         return tg_succeed(ctx);
-    if (have_workspace(ctx, ctx->backend->workspace(ctx, &p, &ctx->plan)) ||
-        ctx->backend->gemm(ctx, &p, &ctx->plan))
+    if (have_workspace(ctx, ctx->plan_bytes) || ctx->backend->gemm(ctx, &p, &ctx->plan))
         return ctx->status;
     return tg_succeed(ctx);
 }
@@ -218,7 +218,7 @@ tg_status tg_gemm_workspace(tg_context *ctx, const tg_problem *problem, size_t *
         return tg_fail(ctx, TG_BAD_ARGUMENT, "bytes is NULL");
     if (plan(ctx, &given, &p, 0))
         return ctx->status;
-    *bytes = has_nothing_to_do(&p) ? 0 : ctx->backend->workspace(ctx, &p, &ctx->plan);
+    *bytes = has_nothing_to_do(&p) ? 0 : ctx->plan_bytes;
     return tg_succeed(ctx);
 }
 

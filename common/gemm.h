@@ -39,6 +39,7 @@ struct tg_context {
     int is_swapped;     /* with B for A,                                                 */
     tg_reach reach[3];  /* the memory of A, B and C as they came,                        */
     tg_plan plan;       /* its plan,                                                     */
+    size_t plan_bytes;  /* the workspace that it takes,                                  */
     uint64_t plans;     /* and how many there have been                                  */
     void *workspace;
     size_t workspace_bytes;

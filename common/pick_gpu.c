@@ -242,7 +242,7 @@ static int is_candidate(int row, const tg_limits *l, int bytes)
 {
     const tg_tile t = tg_tile_at(row);
     const char *name = tg_tile_name(row);
-    if (bytes < 4 && tg_tile_is_fma(t))
+    if (tg_tile_is_fma(t) && (bytes < 4 || tg_tile_accumulators(t, *l, bytes) > 128))
         return 0; /* FMA kernels are of f32 and f64 */
     return t.form != TG_DOT && t.stages >= 2 && tg_tile_fits(t, *l, bytes) && !begins(name, "v");
 }

@@ -50,6 +50,43 @@ void test_every_row(void)
     tg_close(ctx);
 }
 
+/* --------------------------------------------------------------------------------------- edges */
+
+/* One row or one column more than tiles, or both: a kernel may do them beside the tiles (tail.h).
+ */
+static void run_edges(tg_context *ctx, const char *row, tg_mnk block)
+{
+    static const struct {
+        const char *kind;
+        int m, n, k, alpha, beta, shift;
+    } table[] = {{"NN", 1, 1, 37, 1, 0, 0},   {"NN", 1, 0, 200, -1, 2, 1},
+                 {"NN", 0, 1, 33, 2, 1, 0},   {"TN", 1, 1, 130, 1, 1, 1},
+                 {"TT", 1, 1, 1, 2, 0, 0},    {"NT", 1, 0, 65, 1, -1, 0},
+                 {"cNN", 1, 1, 197, 1, 2, 0}, {"gsnt", 0, 1, 48, 1, 0, 1}};
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        gemm_case c = case_default(gpu_backend);
+        snprintf(c.tile, sizeof c.tile, "%s", row);
+        snprintf(c.kind, sizeof c.kind, "%s", table[i].kind);
+        c.m = (255 / block.m + 1) * block.m + table[i].m;
+        c.n = (255 / block.n + 1) * block.n + table[i].n;
+        c.k = table[i].k;
+        c.alpha = table[i].alpha, c.beta = table[i].beta;
+        c.shift = table[i].shift;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+}
+
+void test_edges(void)
+{
+    tg_context *ctx = gpu_open(0);
+    for (int row = 0; row < tg_tile_count(); row++) {
+        const tg_tile tile = tg_tile_at(row);
+        if (tile.stages >= 3 && !tg_tile_refusal(ctx, &tile, TG_F32))
+            run_edges(ctx, tg_tile_name(row), tile.block);
+    }
+    tg_close(ctx);
+}
+
 /* --------------------------------------------------------------------------------------- batch */
 
 enum { ITEMS = 70000, M = 3, N = 2, K = 5 };

@@ -7,6 +7,7 @@
 
 #include "gemm.h"
 #include "machines.h"
+#include "tail.h"
 #include "test.h"
 
 typedef struct asked {
@@ -191,6 +192,39 @@ static void test_amd(void)
         }
 }
 
+/* With edges, tiles are all full and leave at most a row and a column, each of which is covered by
+ * blocks that are as many as they say; a C of few tiles has none. */
+static int check_edges(int64_t m, int64_t n, tg_mnk block, int64_t resident)
+{
+    const tg_edges e = tg_edges_of(m, n, block, 132, resident);
+    const int64_t row = m - e.m, column = n - e.n;
+    if (e.blocks == 0) {
+        CHECK(row == 0 && column == 0);
+        return 0;
+    }
+    CHECK_SAY((row | column) == 1 && (!row || e.m % block.m == 0) &&
+                  (!column || e.n % block.n == 0),
+              "%lld x %lld: tiles of %lld x %lld", (long long)m, (long long)n, (long long)e.m,
+              (long long)e.n);
+    CHECK_INT(e.width % TG_EDGE_SPAN, 0);
+    CHECK_INT(e.blocks, row * tg_ceil_div(n, e.width) + column * tg_ceil_div(e.m, e.width));
+    return 1;
+}
+
+static void test_edges(void)
+{
+    static const tg_mnk blocks[] = {{128, 128, 32}, {64, 128, 64}, {48, 128, 64}, {32, 64, 64}};
+    int with = 0;
+    for (size_t b = 0; b < sizeof blocks / sizeof blocks[0]; b++)
+        for (int64_t i = 0; i < 36; i++)
+            for (int64_t j = 0; j < 36; j++)
+                for (int64_t resident = 1; resident <= 2; resident++)
+                    with += check_edges((i / 3 + 1) * blocks[b].m + i % 3,
+                                        (j / 3 + 1) * blocks[b].n + j % 3, blocks[b], resident);
+    CHECK_SAY(with > 1000, "only %d of them have edges", with);
+    CHECK_INT(tg_edges_of(65, 65, blocks[3], 132, 1).blocks, 0);
+}
+
 /* A line of a log in docs/results: what one row took on one shape. */
 typedef struct timing {
     asked s;
@@ -246,13 +280,13 @@ static double share_of_best(const timing *t, int count, const tg_limits *l)
 /* On a device whose rows were all timed, the chooser comes close to the best of them. */
 static void test_measured(const char *path, const tg_limits *l)
 {
-    static timing t[4000];
+    static timing t[8000];
     int count = 0, shapes = 0;
     double product = 1;
     FILE *file = fopen(path, "r");
     if (!CHECK_SAY(file != NULL, "%s does not open", path))
         return;
-    while (count < 4000 && read_timing(file, &t[count]))
+    while (count < 8000 && read_timing(file, &t[count]))
         count++;
     fclose(file);
     for (int first = 0, end = 0; first < count; first = end) {
@@ -279,5 +313,6 @@ int main(int argc, char **argv)
     test_forced();
     test_threads();
     test_amd();
+    test_edges();
     return test_close();
 }

@@ -9,7 +9,8 @@ const tg_kernel_entry *tg_cuda_simt_float(int row);
 const tg_kernel_entry *tg_cuda_simt_double(int row);
 const tg_kernel_entry *tg_cuda_thin(int row, tg_type type);
 const tg_kernel_entry *tg_cuda_matrix(int row, tg_type type);
-int tg_cuda_matrix_rows(void);
+int tg_cuda_code(void);
+int tg_cuda_matrix_rows(int code);
 #if TG_HAS_HOPPER
 const tg_kernel_entry *tg_cuda_hopper(int row, tg_type type);
 #else
@@ -32,7 +33,8 @@ static void gpu_describe(tg_gpu *gpu, const struct cudaDeviceProp *properties, t
     gpu->arch = properties->major * 10 + properties->minor;
     limits->lanes = (tg_mn){4, 8};
     limits->fast_bytes = (int64_t)properties->sharedMemPerBlockOptin;
-    limits->matrix = tg_cuda_matrix_rows();
+    limits->matrix = tg_cuda_matrix_rows(tg_cuda_code());
+    gpu->early = tg_cuda_code() >= 90;
 }
 
 static void gpu_kernels(const tg_gpu *gpu, int row, tg_type type,

@@ -242,14 +242,15 @@ __global__ void __launch_bounds__(shape<T, W>::threads, shape<T, W>::blocks)
     using S = shape<T, W>;
     extern __shared__ __align__(1024) float memory[];
     const pipeline<S> pipe(memory);
+    if (threadIdx.x == 0)
+        pipe.init(consumers<T>);
+    __syncthreads();
+    tg::wait_for_turn();
     if constexpr (has_edges<W>)
         if (blockIdx.x < p.s.edge_blocks) {
             run_edges<S::threads>(p, memory);
             return;
         }
-    if (threadIdx.x == 0)
-        pipe.init(consumers<T>);
-    __syncthreads();
     const work w = work_of<T>(p.s, blockIdx.x - (has_edges<W> ? p.s.edge_blocks : 0));
     if (threadIdx.x < producers) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(S::producer_registers));

@@ -5,9 +5,7 @@
 #ifndef TG_HOPPER_CALL_H
 #define TG_HOPPER_CALL_H
 
-#include "gpu.h"
 #include "hopper.h"
-#include "launch.h"
 #include "prepass.h"
 
 namespace tg_hopper
@@ -208,8 +206,10 @@ inline void describe_c(arguments *args, const tg_call *call)
     args->c_item = call->c_item;
     args->alpha = (float)call->alpha;
     args->beta = (float)call->beta;
+    const int64_t length = call->c_col == 1 ? call->n : call->m;
+    const int64_t across = call->c_col == 1 ? call->c_row : call->c_col;
     args->wide =
-        ((uintptr_t)call->c % 16 | call->n % quad | call->c_row % quad | call->c_item % quad) == 0;
+        ((uintptr_t)call->c % 16 | length % quad | across % quad | call->c_item % quad) == 0;
 }
 
 inline edge edge_of(const schedule &s, const operand &one, int tiled, const operand &all,
@@ -239,37 +239,24 @@ inline void describe_edges(arguments *args, const operand &a, const operand &b)
         edge_of(args->s, b, args->s.n, a, args->s.m, args->c, args->c_col, args->c_row);
 }
 
-/* With early, the kernel starts while the one before it ends, and waits for it where it must. So
- * that blocks which could have a multiprocessor each do not double up then, they ask for more
- * shared memory than two can have. */
-template <tg_tile T, ways W>
-int start(const arguments &args, const tg_call *call, bool early, cudaStream_t stream)
+/* Kernels start while others end. So that blocks which could have a multiprocessor each do not
+ * double up then, they ask for more shared memory than two can have. */
+template <tg_tile T, ways W> int start(const arguments &args, const tg_call *call, void *stream)
 {
     using S = shape<T, W>;
     const int bytes = args.s.blocks() > call->units ? S::bytes : S::alone;
     const auto kernel = gemm<T, W>;
     if (const int error = tg::ask_for_fast_once(call, (const void *)kernel, S::alone))
         return error;
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3((unsigned)args.s.blocks());
-    config.blockDim = dim3(S::threads);
-    config.dynamicSmemBytes = bytes;
-    config.stream = stream;
-    config.attrs = &attribute;
-    config.numAttrs = early ? 1 : 0;
-    return cudaLaunchKernelEx(&config, kernel, args);
+    return tg::start(kernel, args.s.blocks(), S::threads, bytes, args, *call, stream);
 }
 
-template <tg_tile T> int launch(const tg_call *given, void *on)
+template <tg_tile T> int launch(const tg_call *given, void *stream)
 {
     const tg_call best = oriented<T>(given), *const call = &best;
     static const encode_function encoder = find_encode();
     if (!encoder)
         return cudaErrorNotSupported;
-    const cudaStream_t stream = (cudaStream_t)on;
     arguments args = {};
     args.s = schedule_of<T>(call);
     const layout<T> at(call, args.s);
@@ -287,15 +274,14 @@ template <tg_tile T> int launch(const tg_call *given, void *on)
     args.partials = (float *)(memory + at.partials);
     args.tickets = before.tickets = (unsigned *)(memory + at.tickets);
     before.ticket_count = args.s.split;
-    const bool prepare = before.a.items || before.b.items || before.ticket_count;
-    if (prepare)
-        if (const cudaError_t error = tg_prepass::launch(before, stream))
+    if (before.a.items || before.b.items || before.ticket_count)
+        if (const int error = tg_prepass::launch(before, *call, stream))
             return error;
     if (a.x_stride == 1)
-        return b.x_stride == 1 ? start<T, ways{false, false}>(args, call, prepare, stream)
-                               : start<T, ways{false, true}>(args, call, prepare, stream);
-    return b.x_stride == 1 ? start<T, ways{true, false}>(args, call, prepare, stream)
-                           : start<T, ways{true, true}>(args, call, prepare, stream);
+        return b.x_stride == 1 ? start<T, ways{false, false}>(args, call, stream)
+                               : start<T, ways{false, true}>(args, call, stream);
+    return b.x_stride == 1 ? start<T, ways{true, false}>(args, call, stream)
+                           : start<T, ways{true, true}>(args, call, stream);
 }
 
 template <tg_tile T> int usage(tg_usage *usage)

@@ -60,7 +60,6 @@ __device__ void run_edge(const edge &e, int block, const arguments &p, float *me
 template <int Threads> __device__ void run_edges(const arguments &p, float *memory)
 {
     const int block = blockIdx.x, of_m = p.edge_of_m.blocks;
-    wait_for_prepass();
     if (block < of_m)
         run_edge<Threads>(p.edge_of_m, block, p, memory);
     else

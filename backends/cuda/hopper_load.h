@@ -79,8 +79,6 @@ template <int Room, int Threads> __device__ void meet()
     asm volatile("bar.sync %0, %1;" ::"n"(Room), "n"(Threads) : "memory");
 }
 
-__device__ inline void wait_for_prepass() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-
 template <class S> struct pipeline {
     float *stages, *raw;
     uint64_t *full, *empty, *raw_full;
@@ -234,7 +232,6 @@ template <tg_tile T, ways W> struct producer {
 
     __device__ void run() const
     {
-        wait_for_prepass();
         if constexpr (S::raw > 0) {
             run_turning();
             prefetch_c(producers);

@@ -11,7 +11,8 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
-#include "call.h"
+#include "gpu.h"
+#include "launch.h"
 #include "tail.h"
 
 /* The operands that are fetched along k, because that is where their unit stride is. */

@@ -130,7 +130,39 @@ __device__ void write_tile(const arguments &p, const work &w, const Source &sour
     }
 }
 
-/* The same where columns of C lie together: four of them at once, a lane for each row. */
+/* The same where columns of C lie together, and can be written four elements at once: a lane has
+ * four rows of four columns. Eight neighbours read from different banks. */
+template <tg_tile T, class Source>
+__device__ void write_wide_columns(const arguments &p, const work &w, const Source &source)
+{
+    constexpr int rows = T.block.m / quad, cols = T.block.n / quad;
+    for (int at = consumer_thread(); at < rows * cols; at += consumers<T>) {
+        const int in_row = at / 4 % rows * quad, in_col = (at / 4 / rows * 4 + at % 4) * quad;
+        const int row = w.row + in_row, col = w.col + in_col;
+        float *const c = p.c + w.item * p.c_item + row * p.c_row + col * p.c_col;
+        vector<quad> old[quad], sums[quad];
+        bool is_there[quad];
+#pragma unroll
+        for (int i = 0; i < quad; i++) {
+            is_there[i] = row < p.s.m && col + i < p.s.n;
+            old[i] =
+                p.beta != 0 && is_there[i] ? vector<quad>::read(c + i * p.c_col) : vector<quad>{};
+        }
+        source.sum(in_row * T.block.n + in_col, T.block.n, sums);
+#pragma unroll
+        for (int i = 0; i < quad; i++) {
+            vector<quad> v = {sums[0].x[i], sums[1].x[i], sums[2].x[i], sums[3].x[i]};
+#pragma unroll
+            for (int e = 0; e < quad; e++)
+                v.x[e] =
+                    p.beta != 0 ? fmaf(p.beta, old[i].x[e], p.alpha * v.x[e]) : p.alpha * v.x[e];
+            if (is_there[i])
+                v.write(c + i * p.c_col);
+        }
+    }
+}
+
+/* The same where they cannot: four columns at once, a lane for each row. */
 template <tg_tile T, class Source>
 __device__ void write_columns(const arguments &p, const work &w, const Source &source)
 {
@@ -164,7 +196,10 @@ __device__ void write_tile(const arguments &p, const work &w, const Source &sour
 {
     if constexpr (writes_columns<T>)
         if (p.c_col != 1) {
-            write_columns<T>(p, w, source);
+            if (p.wide)
+                write_wide_columns<T>(p, w, source);
+            else
+                write_columns<T>(p, w, source);
             return;
         }
     if (p.wide)
@@ -183,10 +218,8 @@ __device__ bool store_part(const arguments &p, const work &w, const parked_slice
         slices.template sum<quad>(at).write(parts + w.part * size + at);
     __threadfence();
     meet<1, consumers<T>>();
-    if (consumer_thread() == 0) {
-        wait_for_prepass(); /* it zeroed the tickets */
+    if (consumer_thread() == 0)
         *last = atomicAdd(&p.tickets[w.split], 1) == w.parts - 1;
-    }
     meet<1, consumers<T>>();
     __threadfence();
     return *last;

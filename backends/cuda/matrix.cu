@@ -36,11 +36,12 @@ extern "C" const tg_kernel_entry *tg_cuda_matrix(int row, tg_type type)
     return type == TG_F64 && row >= 0 && row < tg::row_count ? find(row, tg::all_rows()) : nullptr;
 }
 
-/* limits.matrix of the current device: what the code that was built for it uses. */
-extern "C" int tg_cuda_matrix_rows(void)
+/* The architecture of the code that the driver took for the current device, 90 for 9.0; or 0. */
+extern "C" int tg_cuda_code(void)
 {
     cudaFuncAttributes attributes;
-    if (cudaFuncGetAttributes(&attributes, tg::matrix::any_kernel) != cudaSuccess)
-        return 0;
-    return tg::matrix::inst_rows(attributes.ptxVersion * 10);
+    return cudaFuncGetAttributes(&attributes, tg::matrix::any_kernel) ? 0 : attributes.ptxVersion;
 }
+
+/* limits.matrix of such code. */
+extern "C" int tg_cuda_matrix_rows(int code) { return tg::matrix::inst_rows(code * 10); }

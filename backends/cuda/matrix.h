@@ -114,7 +114,8 @@ template <tg_tile T> struct launcher {
         using S = shape<T, AlongA, AlongB, Elems>;
         const int error =
             ask_for_fast_once(&c, reinterpret_cast<const void *>(kernel), S::fast_bytes);
-        return error ? error : tg::start(kernel, blocks(c), S::threads, S::fast_bytes, p, stream);
+        return error ? error
+                     : tg::start(kernel, blocks(c), S::threads, S::fast_bytes, p, c, stream);
     }
 
     template <int Elems> static int start_as(const problem &p, const tg_call &c, void *stream)
@@ -135,7 +136,7 @@ template <tg_tile T> struct launcher {
         if (error || parts(c) == 0)
             return error;
         const int64_t rows = (tiles(c) - whole(c)) * (T.block.m / rows_to_add);
-        return tg::start(add_parts<T>, rows, T.block.n, 0, p, stream);
+        return tg::start(add_parts<T>, rows, T.block.n, 0, p, c, stream);
     }
 
     static int usage(tg_usage *usage)

@@ -10,6 +10,7 @@
 #ifndef TG_CUDA_MATRIX_GEMM_H
 #define TG_CUDA_MATRIX_GEMM_H
 
+#include "launch.h"
 #include "matrix_stage.h"
 
 namespace tg::matrix
@@ -334,6 +335,7 @@ template <class S> __device__ void run(const problem &p)
     if (threadIdx.x == 0)
         ring.init(S::consumers);
     __syncthreads();
+    wait_for_turn();
     if (threadIdx.x >= S::consumers) {
         set_registers<S::producer_registers, false>();
         produce<S>(p, ring);
@@ -357,6 +359,7 @@ __global__ void __launch_bounds__(shape<T, AlongA, AlongB, Elems>::threads,
 template <tg_tile T>
 __global__ void __launch_bounds__(T.block.n) add_parts(const __grid_constant__ problem p)
 {
+    wait_for_turn();
     constexpr int64_t tile_elems = int64_t(T.block.m) * T.block.n;
     const int tile = p.whole + blockIdx.x / (T.block.m / rows_to_add);
     const int row = blockIdx.x % (T.block.m / rows_to_add) * rows_to_add, col = threadIdx.x;

@@ -15,7 +15,8 @@
 
 #include <cuda_runtime.h>
 
-#include "call.h"
+#include "gpu.h"
+#include "launch.h"
 
 namespace tg_prepass
 {
@@ -86,11 +87,12 @@ __device__ inline void copy_tile(const copy &job, unsigned block, float (&tile)[
                      [&](int, int row, int col) { to[row * job.pitch + col] = tile[row][col]; });
 }
 
-/* The kernel that follows may start at once: it waits where it needs what is written here. */
+/* The kernel that follows may start at once: it waits for what is written here. */
 __global__ void __launch_bounds__(threads, 6) run(const __grid_constant__ job job)
 {
     __shared__ float tile[edge][edge + 1];
     asm volatile("griddepcontrol.launch_dependents;");
+    tg::wait_for_turn();
     for (int64_t at = (int64_t)blockIdx.x * threads + threadIdx.x; at < job.ticket_count;
          at += (int64_t)gridDim.x * threads)
         job.tickets[at] = 0;
@@ -101,11 +103,10 @@ __global__ void __launch_bounds__(threads, 6) run(const __grid_constant__ job jo
         copy_tile(job.b, block - a_blocks, tile);
 }
 
-inline cudaError_t launch(const job &job, cudaStream_t stream)
+inline int launch(const job &job, const tg_call &call, void *stream)
 {
     const int64_t blocks = (int64_t)job.a.blocks() + job.b.blocks();
-    run<<<(unsigned)tg_max(1, blocks), threads, 0, stream>>>(job);
-    return cudaPeekAtLastError();
+    return tg::start(run, tg_max(1, blocks), threads, 0, job, call, stream);
 }
 
 } /* namespace tg_prepass */

@@ -25,6 +25,7 @@ typedef struct tg_call {
     int64_t first_block; /* of this launch: a grid has fewer than 2^31 blocks             */
     void *workspace;     /* as many bytes as the kernel asked for, aligned to 64                */
     const void **asked;  /* TG_ASKED kernels whose fast memory this context has asked for     */
+    int early;           /* kernels start while the one before them ends, and wait for that     */
 } tg_call;
 
 enum { TG_ASKED = 64 };

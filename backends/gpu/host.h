@@ -20,6 +20,7 @@ typedef struct tg_gpu {
     int index, arch; /* arch: 90 for compute capability 9.0; HIP: 0x90a for gfx90a */
     GPU(Stream_t) stream;
     GPU(Event_t) start, stop, handover;
+    int early;                        /* call.h                                         */
     int reaches_host;                 /* its kernels may read any memory of the process */
     const void *trusted[GPU_TRUSTED]; /* addresses that were found to be reachable      */
     const void *asked[TG_ASKED];      /* kernels: call.h                                */
@@ -281,7 +282,8 @@ static tg_call call_of(const tg_context *ctx, const tg_problem *p, const tg_plan
                      .tail = plan->tail,
                      .units = ctx->limits.units,
                      .workspace = ctx->workspace,
-                     .asked = gpu_of(ctx)->asked};
+                     .asked = gpu_of(ctx)->asked,
+                     .early = gpu_of(ctx)->early};
 }
 
 /* For any alignment of the data, which may not be known yet: the way in of an odd address needs

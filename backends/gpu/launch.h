@@ -35,15 +35,34 @@ inline int ask_for_fast_once(const tg_call *call, const void *kernel, int64_t by
     return error;
 }
 
+/* Every kernel begins with it: it may have been started while the one before it ended. */
+__device__ inline void wait_for_turn()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 /* kernel<<<blocks, threads, fast, stream>>>(argument), but its error is this launch's own. */
 template <typename T_argument>
 int start(void (*kernel)(T_argument), int64_t blocks, int threads, int64_t fast,
-          const T_argument &argument, void *stream)
+          const T_argument &argument, [[maybe_unused]] const tg_call &call, void *stream)
 {
     void *arguments[] = {const_cast<T_argument *>(&argument)};
-    return GPU(LaunchKernel)(reinterpret_cast<const void *>(kernel), dim3(unsigned(blocks)),
-                             dim3(unsigned(threads)), arguments, size_t(fast),
-                             static_cast<GPU(Stream_t)>(stream));
+    const void *function = reinterpret_cast<const void *>(kernel);
+    const GPU(Stream_t) on = static_cast<GPU(Stream_t)>(stream);
+#ifdef __CUDACC__
+    if (call.early) {
+        cudaLaunchAttribute attribute = {};
+        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attribute.val.programmaticStreamSerializationAllowed = 1;
+        const cudaLaunchConfig_t config = {
+            dim3(unsigned(blocks)), dim3(unsigned(threads)), size_t(fast), on, &attribute, 1};
+        return cudaLaunchKernelExC(&config, function, arguments);
+    }
+#endif
+    return GPU(LaunchKernel)(function, dim3(unsigned(blocks)), dim3(unsigned(threads)), arguments,
+                             size_t(fast), on);
 }
 
 /* fast: what it is launched with, mostly; what it has by itself comes on top. */
@@ -78,6 +97,7 @@ template <class Sum> TG_FN Sum factor(double x)
 template <class Sum, class Elem>
 __global__ void __launch_bounds__(256) add_splits(const __grid_constant__ tg_call p)
 {
+    wait_for_turn();
     const int64_t plane = p.m * p.n, all = plane * p.batch, stride = int64_t(gridDim.x) * 256;
     for (int64_t e = int64_t(blockIdx.x) * 256 + threadIdx.x; e < all; e += stride) {
         const int64_t item = p.batch == 1 ? 0 : e / plane, place = e - item * plane;
@@ -101,7 +121,7 @@ template <class Elem> size_t splits_bytes(const tg_call *p)
 template <class Sum, class Elem = Sum> int start_add_splits(const tg_call &p, void *stream)
 {
     const int64_t blocks = tg_min(tg_ceil_div(p.m * p.n * p.batch, 256), 1 << 20);
-    return start(add_splits<Sum, Elem>, blocks, 256, 0, p, stream);
+    return start(add_splits<Sum, Elem>, blocks, 256, 0, p, p, stream);
 }
 
 /* As many launches as so many blocks need, and the sum over splits. */
@@ -112,7 +132,7 @@ int start_all(void (*kernel)(tg_call), int64_t blocks, int threads, int64_t fast
     int error = ask_for_fast_once(&call, reinterpret_cast<const void *>(kernel), fast);
     for (call.first_block = 0; call.first_block < blocks && !error;) {
         const int64_t now = tg_min(blocks - call.first_block, GPU_MOST_BLOCKS(threads));
-        error = start(kernel, now, threads, fast, call, stream);
+        error = start(kernel, now, threads, fast, call, call, stream);
         call.first_block += now;
     }
     return error || call.splits == 1 ? error : start_add_splits<Sum, Elem>(call, stream);

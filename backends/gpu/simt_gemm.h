@@ -338,6 +338,7 @@ __global__ void GPU_BOUNDS((geometry<T, Lanes>::threads),
 {
     if constexpr (tg_tile_fast_bytes(T, sizeof(Elem)) <= arch_fast_bytes) {
         extern __shared__ __align__(16) unsigned char tg_fast_memory[];
+        wait_for_turn();
         run_block<T, Elem, Lanes>(p, reinterpret_cast<Elem *>(tg_fast_memory));
     }
 }

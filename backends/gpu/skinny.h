@@ -136,6 +136,7 @@ __global__ void GPU_BOUNDS((skinny<T, T_elem>::threads), (skinny<T, T_elem>::blo
     using place = skinny_place<T, T_elem, way>;
     alignas(16) __shared__ T_elem fast[shape::fast_elements];
     __shared__ skinny_part part; /* for later: registers are short in between */
+    wait_for_turn();
     const place me;
     const unsigned rest = blockIdx.x / p.blocks_n;
     const int64_t item = rest / p.splits, split = rest % p.splits;
@@ -225,7 +226,7 @@ template <tg_tile T, typename T_elem> int skinny_launch(const tg_call *p, void *
              is_aligned(q.b, q.b_row, q.b_item, bytes, sizeof(T_elem)))
         kernel = skinny_gemm<T, T_elem, skinny_b::along_n>;
     const int error =
-        start(kernel, q.batch * q.splits * call.blocks_n, shape::threads, 0, call, stream);
+        start(kernel, q.batch * q.splits * call.blocks_n, shape::threads, 0, call, q, stream);
     return error || q.splits == 1 ? error : start_add_splits<T_elem>(q, stream);
 }
 

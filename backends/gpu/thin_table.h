@@ -15,7 +15,7 @@ namespace tg
 template <typename T_elem> constexpr bool is_wide_enough(tg_tile t, bool is_skinny)
 {
     constexpr int whole = widest.vec_bytes / sizeof(T_elem);
-    return t.vec == whole || (!is_skinny && t.thread.n % whole != 0);
+    return t.vec == whole || (!is_skinny && (t.thread.m % whole || t.thread.n % whole));
 }
 
 template <int row, typename T_elem> constexpr tg_kernel_entry thin_entry()
@@ -23,6 +23,7 @@ template <int row, typename T_elem> constexpr tg_kernel_entry thin_entry()
     constexpr tg_tile T = rows[row];
     constexpr bool is_skinny = is_skinny_row[row];
     if constexpr ((is_skinny || is_batch_row[row]) && tg_tile_fits(T, widest, sizeof(T_elem)) &&
+                  tg_tile_accumulators(T, widest, sizeof(T_elem)) <= 128 &&
                   is_wide_enough<T_elem>(T, is_skinny)) {
         if constexpr (is_skinny) {
             static_assert(skinny<T, T_elem>::is_possible);
