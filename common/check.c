@@ -191,10 +191,20 @@ tg_status tg_check_scalars(tg_context *ctx, const tg_problem *p)
         return ctx->status;
     if (p->compute != TG_STRICT)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "compute = %d is not TG_STRICT (0)", (int)p->compute);
-    if (p->flags & ~(uint32_t)TG_BATCH_INVARIANT)
+    if (p->flags & ~(uint32_t)(TG_BATCH_INVARIANT | TG_PACKED))
         return tg_fail(ctx, TG_NOT_SUPPORTED, "flags = 0x%" PRIx32 " holds an unknown flag",
                        p->flags);
+    if ((p->flags & TG_PACKED) == TG_PACKED)
+        return tg_fail(ctx, TG_NOT_SUPPORTED,
+                       "flags = 0x%" PRIx32 ": A and B are both packed, and only one can be",
+                       p->flags);
     return TG_OK;
+}
+
+static view view_of_packed(const tg_context *ctx, const tg_packed *packed)
+{
+    const int64_t bytes = tg_packed_bytes(ctx, packed);
+    return view_of(packed, (const int64_t[]){1, 0, 0}, (const int64_t[]){bytes, 1, 1}, 1);
 }
 
 /* A matrix must span less than the address space; then no address computation overflows. */
@@ -217,6 +227,21 @@ static tg_status check_span(tg_context *ctx, const char *name, const int64_t str
     return TG_OK;
 }
 
+tg_status tg_check_apart(tg_context *ctx, const tg_problem *p, int is_b, const void *memory,
+                         int64_t bytes)
+{
+    const tg_input *x = is_b ? &p->b : &p->a;
+    const view packed =
+        view_of(memory, (const int64_t[]){1, 0, 0}, (const int64_t[]){bytes, 1, 1}, 1);
+    const view v = view_of(x->data, (const int64_t[]){x->row_stride, x->col_stride, 0},
+                           (const int64_t[]){is_b ? p->k : p->m, is_b ? p->n : p->k, 1},
+                           (int64_t)tg_type_size(x->type));
+    if (views_overlap(&packed, &v))
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "packed = %p overlaps what is to be packed at %p",
+                       memory, x->data);
+    return TG_OK;
+}
+
 tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data)
 {
     const size_t bytes = tg_type_size(p->c.type);
@@ -235,13 +260,18 @@ tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data)
                        p->n);
     if (!reads_inputs)
         return TG_OK;
+    if (p->flags & TG_PACKED && tg_packed_check(ctx, p))
+        return ctx->status;
     const tg_input *input[2] = {&p->a, &p->b};
+    const int is_packed[2] = {p->flags & TG_A_PACKED, p->flags & TG_B_PACKED};
     const int64_t count[2][3] = {{p->m, p->k, p->batch}, {p->k, p->n, p->batch}};
     int64_t stride[2][3];
     for (int i = 0; i < 2; i++) {
         stride[i][0] = input[i]->row_stride;
         stride[i][1] = input[i]->col_stride;
         stride[i][2] = input[i]->batch_stride;
+        if (is_packed[i])
+            continue;
         if (check_span(ctx, i ? "B" : "A", stride[i], count[i], tg_type_size(input[i]->type)))
             return ctx->status;
     }
@@ -250,8 +280,9 @@ tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data)
         if (!input[i]->data)
             return tg_fail(ctx, TG_BAD_ARGUMENT, "%c is NULL and %c is %" PRId64 " x %" PRId64,
                            "ab"[i], "AB"[i], count[i][0], count[i][1]);
-        const view v =
-            view_of(input[i]->data, stride[i], count[i], (int64_t)tg_type_size(input[i]->type));
+        const view v = is_packed[i] ? view_of_packed(ctx, tg_packed_of(p))
+                                    : view_of(input[i]->data, stride[i], count[i],
+                                              (int64_t)tg_type_size(input[i]->type));
         if (views_overlap(&c, &v))
             return tg_fail(ctx, TG_BAD_ARGUMENT, "c = %p: C overlaps %c at %p", p->c.data, "AB"[i],
                            input[i] -> data);

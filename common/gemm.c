@@ -4,10 +4,11 @@
  * is a pointer and strides, and C is row-major or has no unit stride. */
 #include <inttypes.h>
 
+#include <string.h>
+
 #include "gemm.h"
 
-/* Reads the part of the struct that the caller's header knew. */
-static tg_status read_problem(tg_context *ctx, const tg_problem *given, tg_problem *p)
+tg_status tg_problem_read(tg_context *ctx, const tg_problem *given, tg_problem *p)
 {
     if (!given)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "problem is NULL");
@@ -25,7 +26,7 @@ static tg_status read_problem(tg_context *ctx, const tg_problem *given, tg_probl
 
 /* ------------------------------------------------------------------------------------- the call */
 
-static int has_nothing_to_do(const tg_problem *p)
+int tg_problem_is_empty(const tg_problem *p)
 {
     return p->m == 0 || p->n == 0 || p->batch == 0 || (p->k == 0 && p->beta == 1);
 }
@@ -41,13 +42,17 @@ static void round_scalars(tg_problem *p)
     p->beta = beta;
 }
 
-static int is_in_columns(const tg_problem *p)
+/* Are A and B to change places, since C is stored by columns, or one of them was packed for that?
+ */
+static int is_swapped(const tg_problem *p)
 {
+    const tg_packed *packed = tg_packed_of(p);
+    if (packed)
+        return packed->is_swapped;
     return p->c.row_stride == 1 && (p->c.col_stride != 1 || p->n == 1);
 }
 
-/* Checks, and brings the problem to the form that backends take. */
-static tg_status prepare(tg_context *ctx, tg_problem *p, int with_data)
+tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data)
 {
     if (tg_check_scalars(ctx, p))
         return ctx->status;
@@ -59,8 +64,13 @@ static tg_status prepare(tg_context *ctx, tg_problem *p, int with_data)
         return ctx->status;
     if (p->alpha == 0)
         p->k = 0;
-    if (is_in_columns(p)) { /* C^T = B^T A^T */
+    if (p->k == 0)
+        p->flags &= ~(uint32_t)TG_PACKED;
+    if (is_swapped(p)) { /* C^T = B^T A^T */
         const tg_problem q = *p;
+        p->flags &= ~(uint32_t)TG_PACKED;
+        p->flags |= q.flags & TG_A_PACKED ? TG_B_PACKED : 0;
+        p->flags |= q.flags & TG_B_PACKED ? TG_A_PACKED : 0;
         p->m = q.n, p->n = q.m;
         p->a = q.b, p->a.row_stride = q.b.col_stride, p->a.col_stride = q.b.row_stride;
         p->b = q.a, p->b.row_stride = q.a.col_stride, p->b.col_stride = q.a.row_stride;
@@ -71,26 +81,27 @@ static tg_status prepare(tg_context *ctx, tg_problem *p, int with_data)
     return TG_OK;
 }
 
-/* ctx->plan and ctx->plan_bytes := how to run this problem, and the workspace that it takes. */
-static tg_status choose(tg_context *ctx, const tg_problem *p)
+tg_status tg_problem_choose(tg_context *ctx, const tg_problem *p)
 {
     tg_limits limits = ctx->limits;
-    const char *refusal = ctx->is_forced ? tg_tile_refusal(ctx, &ctx->forced, p->a.type) : NULL;
+    const tg_packed *packed = tg_packed_of(p);
+    const tg_tile *forced = packed ? &packed->tile : ctx->is_forced ? &ctx->forced : NULL;
+    const char *refusal = forced ? tg_tile_refusal(ctx, forced, p->a.type) : NULL;
     if (refusal)
-        return tg_fail(ctx, TG_BAD_TILE, "the forced tiling on %s: %s", tg_type_name(p->a.type),
-                       refusal);
+        return tg_fail(ctx, TG_BAD_TILE, "the %s tiling on %s: %s", packed ? "packed" : "forced",
+                       tg_type_name(p->a.type), refusal);
     if (ctx->threads && limits.l1 > 0) /* a CPU's units are threads, a GPU's are not */
         limits.units = ctx->threads;
     ctx->plans++;
-    if (!tg_choose(p, &limits, ctx->is_forced ? &ctx->forced : NULL, &ctx->plan))
+    if (!tg_choose(p, &limits, forced, &ctx->plan))
         refusal = "no row of the table multiplies it there";
-    else if (!ctx->is_forced)
+    else if (!forced)
         refusal = ctx->backend->missing(ctx, tg_tile_at(ctx->plan.row), p->a.type);
     if (refusal)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "a.type = %s on %s: %s", tg_type_name(p->a.type),
                        ctx->device_name, refusal);
     ctx->plan_bytes = ctx->backend->workspace(ctx, p, &ctx->plan);
-    return TG_OK;
+    return packed ? tg_packed_fit(ctx, p) : TG_OK;
 }
 
 /* ---------------------------------------------------------------------------- what is known
@@ -103,14 +114,22 @@ static int same_input(const tg_input *x, const tg_input *y)
            x->batch_stride == y->batch_stride && x->type == y->type;
 }
 
-static int is_known(const tg_context *ctx, const tg_problem *p)
+static int same_packed(const tg_context *ctx, const tg_problem *p)
+{
+    const tg_packed *packed = tg_packed_of(p);
+    return packed && (uintptr_t)packed % 64 == 0 &&
+           memcmp(packed, &ctx->packed, sizeof *packed) == 0;
+}
+
+int tg_problem_is_known(const tg_context *ctx, const tg_problem *p)
 {
     const tg_problem *q = &ctx->given;
     return q->size != 0 && q->m == p->m && q->n == p->n && q->k == p->k && q->batch == p->batch &&
            same_input(&p->a, &q->a) && same_input(&p->b, &q->b) &&
            p->c.row_stride == q->c.row_stride && p->c.col_stride == q->c.col_stride &&
            p->c.batch_stride == q->c.batch_stride && p->c.type == q->c.type &&
-           p->compute == q->compute && p->flags == q->flags && p->c.type != TG_I32;
+           p->compute == q->compute && p->flags == q->flags && p->c.type != TG_I32 &&
+           (!(p->flags & TG_PACKED) || same_packed(ctx, p));
 }
 
 static void remember(tg_context *ctx, const tg_problem *given, const tg_problem *p)
@@ -118,20 +137,27 @@ static void remember(tg_context *ctx, const tg_problem *given, const tg_problem 
     const tg_problem *g = &ctx->given;
     ctx->given = *given;
     ctx->planned = *p;
-    ctx->is_swapped = is_in_columns(g);
-    ctx->reach[0] = tg_reach_of(&g->a, g->m, g->k, g->batch);
-    ctx->reach[1] = tg_reach_of(&g->b, g->k, g->n, g->batch);
+    ctx->is_swapped = is_swapped(g);
+    const tg_packed *packed = tg_packed_of(g);
+    const tg_reach all = {0, packed ? tg_packed_bytes(ctx, packed) : 0};
+    ctx->packed = packed ? *packed : ctx->packed;
+    ctx->reach[0] = g->flags & TG_A_PACKED ? all : tg_reach_of(&g->a, g->m, g->k, g->batch);
+    ctx->reach[1] = g->flags & TG_B_PACKED ? all : tg_reach_of(&g->b, g->k, g->n, g->batch);
     ctx->reach[2] = tg_reach_of(
         &(tg_input){g->c.data, g->c.row_stride, g->c.col_stride, g->c.batch_stride, g->c.type},
         g->m, g->n, g->batch);
 }
 
+int tg_item_is_plain(const tg_context *ctx, const tg_item *x)
+{
+    return x->a && x->b && x->c && tg_lie_apart(x->c, ctx->reach[2], x->a, ctx->reach[0]) &&
+           tg_lie_apart(x->c, ctx->reach[2], x->b, ctx->reach[1]);
+}
+
 /* *p := the known problem with these data, alpha and beta. False where they need a closer look. */
 static int renew(const tg_context *ctx, const tg_problem *given, tg_problem *p)
 {
-    if (!given->a.data || !given->b.data || !given->c.data ||
-        !tg_lie_apart(given->c.data, ctx->reach[2], given->a.data, ctx->reach[0]) ||
-        !tg_lie_apart(given->c.data, ctx->reach[2], given->b.data, ctx->reach[1]))
+    if (!tg_item_is_plain(ctx, &(tg_item){given->a.data, given->b.data, given->c.data}))
         return 0;
     *p = ctx->planned;
     p->a.data = ctx->is_swapped ? given->b.data : given->a.data;
@@ -143,27 +169,25 @@ static int renew(const tg_context *ctx, const tg_problem *given, tg_problem *p)
     return p->alpha != 0;
 }
 
-/* Brings the problem to the form that backends take, and ctx->plan to it, if there is anything to
- * do. */
-static tg_status plan(tg_context *ctx, const tg_problem *given, tg_problem *p, int with_data)
+tg_status tg_problem_plan(tg_context *ctx, const tg_problem *given, tg_problem *p, int with_data)
 {
-    const int known = is_known(ctx, given);
+    const int known = tg_problem_is_known(ctx, given);
     if (known && renew(ctx, given, p))
         return TG_OK;
     *p = *given;
-    if (prepare(ctx, p, with_data))
+    if (tg_problem_prepare(ctx, p, with_data))
         return ctx->status;
-    if (has_nothing_to_do(p) || (known && p->k > 0))
+    if (tg_problem_is_empty(p) || (known && p->k > 0))
         return TG_OK;
     ctx->given.size = 0;
-    if (choose(ctx, p))
+    if (tg_problem_choose(ctx, p))
         return ctx->status;
     if (p->k > 0)
         remember(ctx, given, p);
     return TG_OK;
 }
 
-static tg_status have_workspace(tg_context *ctx, size_t bytes)
+tg_status tg_have_workspace(tg_context *ctx, size_t bytes)
 {
     if (bytes <= ctx->workspace_bytes)
         return TG_OK;
@@ -183,16 +207,16 @@ static tg_status have_workspace(tg_context *ctx, size_t bytes)
 static tg_status multiply(tg_context *ctx, const tg_problem *given)
 {
     tg_problem p;
-    if (plan(ctx, given, &p, 1))
+    if (tg_problem_plan(ctx, given, &p, 1))
         return ctx->status;
-    if (has_nothing_to_do(&p))
+    if (tg_problem_is_empty(&p))
         return tg_succeed(ctx);
-    if (have_workspace(ctx, ctx->plan_bytes) || ctx->backend->gemm(ctx, &p, &ctx->plan))
+    if (tg_have_workspace(ctx, ctx->plan_bytes) || ctx->backend->gemm(ctx, &p, &ctx->plan))
         return ctx->status;
     return tg_succeed(ctx);
 }
 
-static tg_status need_open(tg_context *ctx)
+tg_status tg_need_open(tg_context *ctx)
 {
     if (!ctx)
         return TG_BAD_ARGUMENT;
@@ -202,8 +226,8 @@ static tg_status need_open(tg_context *ctx)
 tg_status tg_gemm(tg_context *ctx, const tg_problem *problem)
 {
     tg_problem given;
-    tg_status status = need_open(ctx);
-    if (status || (status = read_problem(ctx, problem, &given)))
+    tg_status status = tg_need_open(ctx);
+    if (status || (status = tg_problem_read(ctx, problem, &given)))
         return status;
     return multiply(ctx, &given);
 }
@@ -211,29 +235,30 @@ tg_status tg_gemm(tg_context *ctx, const tg_problem *problem)
 tg_status tg_gemm_workspace(tg_context *ctx, const tg_problem *problem, size_t *bytes)
 {
     tg_problem given, p;
-    tg_status status = need_open(ctx);
-    if (status || (status = read_problem(ctx, problem, &given)))
+    tg_status status = tg_need_open(ctx);
+    if (status || (status = tg_problem_read(ctx, problem, &given)))
         return status;
     if (!bytes)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "bytes is NULL");
-    if (plan(ctx, &given, &p, 0))
+    if (tg_problem_plan(ctx, &given, &p, 0))
         return ctx->status;
-    *bytes = has_nothing_to_do(&p) ? 0 : ctx->plan_bytes;
+    *bytes = tg_problem_is_empty(&p) ? 0 : ctx->plan_bytes;
     return tg_succeed(ctx);
 }
 
 tg_status tg_pick(tg_context *ctx, const tg_problem *problem, tg_plan *picked)
 {
     tg_problem given, p;
-    tg_status status = need_open(ctx);
-    if (status || (status = read_problem(ctx, problem, &given)))
+    tg_status status = tg_need_open(ctx);
+    if (status || (status = tg_problem_read(ctx, problem, &given)))
         return status;
     if (!picked)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "plan is NULL");
     if (picked->size != sizeof *picked)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "plan.size = %zu is not %zu", picked->size,
                        sizeof *picked);
-    if (plan(ctx, &given, &p, 0) || (has_nothing_to_do(&p) && choose(ctx, &p)))
+    if (tg_problem_plan(ctx, &given, &p, 0) ||
+        (tg_problem_is_empty(&p) && tg_problem_choose(ctx, &p)))
         return ctx->status;
     *picked = ctx->plan;
     picked->size = sizeof *picked;
@@ -271,7 +296,7 @@ static tg_status blas_gemm(tg_context *ctx, tg_type type, tg_layout layout, tg_t
                            const void *a, int64_t lda, const void *b, int64_t ldb, double beta,
                            void *c, int64_t ldc)
 {
-    tg_status status = need_open(ctx);
+    tg_status status = tg_need_open(ctx);
     if (status)
         return status;
     if (layout != TG_ROW_MAJOR && layout != TG_COL_MAJOR)

@@ -25,6 +25,27 @@ typedef struct tg_reach {
     int64_t begin, end;
 } tg_reach;
 
+/* The data of a problem that differs from others in nothing else. */
+typedef struct tg_item {
+    const void *a, *b;
+    void *c;
+} tg_item;
+
+#define TG_PACKED (TG_A_PACKED | TG_B_PACKED)
+
+/* What a packed operand starts with; its panels follow. A line is a row of the A that kernels see,
+ * or a column of their B: op(A) and op(B), exchanged if C is stored by columns. */
+typedef struct tg_packed {
+    char magic[8], version[16];
+    uint32_t which; /* of the problem's operands: one flag */
+    int is_swapped;
+    tg_type type;
+    int registers, vec_bytes; /* of the instruction set */
+    tg_tile tile;             /* stated, as it is forced on the multiplication */
+    int64_t lines, k;
+    int line, block_k; /* what a panel has, by the plan */
+} tg_packed;
+
 struct tg_context {
     const tg_backend *backend;
     void *device; /* the backend's own */
@@ -40,7 +61,8 @@ struct tg_context {
     tg_reach reach[3];  /* the memory of A, B and C as they came,                        */
     tg_plan plan;       /* its plan,                                                     */
     size_t plan_bytes;  /* the workspace that it takes,                                  */
-    uint64_t plans;     /* and how many there have been                                  */
+    tg_packed packed;   /* what its packed operand said of itself,                       */
+    uint64_t plans;     /* and how many plans there have been                            */
     void *workspace;
     size_t workspace_bytes;
     int workspace_is_callers;
@@ -65,6 +87,15 @@ struct tg_backend {
      * batch are positive. With k == 0 or alpha == 0, A and B must not be read.
      * ctx->workspace holds at least workspace() bytes, aligned to 64. */
     tg_status (*gemm)(tg_context *ctx, const tg_problem *p, const tg_plan *plan);
+    /* NULL: gemm for one after the other. The problem, of batch 1, for each item: with its data. */
+    tg_status (*gemm_items)(tg_context *ctx, const tg_problem *p, const tg_plan *plan,
+                            const tg_item *items, int64_t count);
+    /* NULL: work(arg, 0) is all. Calls work(arg, me) for 0 <= me < threads, side by side; contexts
+     * that are copies of one may then call gemm_items. */
+    void (*spread)(int threads, void (*work)(void *arg, int me), void *arg);
+    /* NULL: operands cannot be packed. Packs all lines and k of the operand that flags names, which
+     * is not packed yet: for each block of k, each panel of the plan's thread tile. */
+    tg_status (*pack)(tg_context *ctx, const tg_problem *p, const tg_plan *plan, void *panels);
     tg_status (*alloc)(tg_context *ctx, size_t bytes, void **memory);
     tg_status (*free)(tg_context *ctx, void *memory);
     tg_status (*upload)(tg_context *ctx, void *device, const void *host, size_t bytes);
@@ -98,6 +129,37 @@ tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data)
 /* The reach of a batch of matrices that passed those checks; and do two have no byte in common? */
 tg_reach tg_reach_of(const tg_input *x, int64_t rows, int64_t cols, int64_t batch);
 int tg_lie_apart(const void *x, tg_reach x_reach, const void *y, tg_reach y_reach);
+
+/* Does A or B overlap this memory? */
+tg_status tg_check_apart(tg_context *ctx, const tg_problem *p, int is_b, const void *memory,
+                         int64_t bytes);
+
+/* The steps of a call, for the forms that it has. */
+tg_status tg_need_open(tg_context *ctx);
+/* Reads the part of the struct that the caller's header knew. */
+tg_status tg_problem_read(tg_context *ctx, const tg_problem *given, tg_problem *p);
+/* Checks, and brings the problem to the form that backends take. */
+tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data);
+/* ctx->plan and ctx->plan_bytes := how to run the prepared problem, and the workspace it takes. */
+tg_status tg_problem_choose(tg_context *ctx, const tg_problem *p);
+/* Both, or what is known already: *p is prepared, and ctx->plan is its own if it is not empty. */
+tg_status tg_problem_plan(tg_context *ctx, const tg_problem *given, tg_problem *p, int with_data);
+int tg_problem_is_empty(const tg_problem *p);
+/* Is the given problem like the one that ctx->plan is for, but for data, alpha and beta? */
+int tg_problem_is_known(const tg_context *ctx, const tg_problem *given);
+/* Are its data, for such a problem, surely there and apart? */
+int tg_item_is_plain(const tg_context *ctx, const tg_item *x);
+/* ctx->workspace has at least so many bytes. */
+tg_status tg_have_workspace(tg_context *ctx, size_t bytes);
+
+/* The packed operand of a problem, or NULL. */
+const tg_packed *tg_packed_of(const tg_problem *p);
+/* Is it one, made for such a problem on such a device? */
+tg_status tg_packed_check(tg_context *ctx, const tg_problem *p);
+/* Fits ctx->plan, which was made for its tile, to it; refused if the plan cuts otherwise. */
+tg_status tg_packed_fit(tg_context *ctx, const tg_problem *p);
+/* Bytes of the head and its panels. */
+int64_t tg_packed_bytes(const tg_context *ctx, const tg_packed *packed);
 
 /* "block.m = 12 is not a multiple ...": the verdict as a sentence in text[size]. */
 void tg_verdict_print(tg_verdict verdict, char *text, size_t size);

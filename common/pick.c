@@ -160,7 +160,7 @@ static const int64_t most_bytes_of_sums = 64 << 20;
 
 static void cut_to_sums(const tg_problem *p, tg_tile *t, int bytes)
 {
-    const int64_t most = tg_round_down(most_bytes_of_sums / bytes / p->m, t->warp.n);
+    const int64_t most = tg_round_down(most_bytes_of_sums / bytes / tg_max(p->m, 1), t->warp.n);
     if (tg_type_size(p->c.type) < (size_t)bytes && p->k > t->block.k)
         t->block.n = (int)tg_clamp(most, t->warp.n, t->block.n);
 }

@@ -218,9 +218,11 @@ typedef enum tg_compute { TG_STRICT = 0 } tg_compute;
  *                     alpha and beta alone: not from m, n, the batch, its place in them, strides,
  *                     alignment, or the kernel that is chosen, for a device and a type (and a
  *                     forced tiling). On the CPU that is always so, and the flag is free. A GPU
- * then chooses only among rows that sum along k in one order, and splits no k. Without it too, one
- * problem gives the same bits each time, on each stream, with any number of threads. */
-typedef enum tg_flag { TG_BATCH_INVARIANT = 1 } tg_flag;
+ *                     then chooses only among rows that sum along k in one order, and splits no k.
+ *                     Without it too, one problem gives the same bits each time, on each stream,
+ *                     with any number of threads.
+ * TG_A_PACKED, TG_B_PACKED    A or B is a packed operand: see tg_pack. */
+typedef enum tg_flag { TG_BATCH_INVARIANT = 1, TG_A_PACKED = 2, TG_B_PACKED = 4 } tg_flag;
 
 /* c[x] := alpha * a[x] * b[x] + beta * c[x] for 0 <= x < batch, where a[x] is m x k (as it is to
  * be multiplied, so transposes end here), b[x] is k x n, c[x] is m x n. Their types are a line of
@@ -254,9 +256,61 @@ typedef struct tg_problem {
 /* Multiplies. The rules of tg_sgemm hold for each batch item; batch 0 touches nothing. */
 TG_API tg_status tg_gemm(tg_context *ctx, const tg_problem *problem);
 
+/* Many problems in one call: their shapes, types and scalars may differ, and each may be a strided
+ * batch. Small ones are shared out to the threads, the large ones are worked on by all. They are
+ * done in no particular order, and maybe at once: what one of them writes, no other may read or
+ * write. All are checked before anything is written; a refusal names the problem, as in
+ * "problems[7]: m = -1 is negative". Problems that differ from the one before them in their data
+ * alone cost least: they are neither checked nor planned anew. A workspace that is enough for each
+ * of them is enough; more of it occupies more threads. On a GPU they are queued one by one. */
+TG_API tg_status tg_gemm_grouped(tg_context *ctx, const tg_problem *problems, int64_t count);
+
+/* The same for one problem with arrays of pointers instead of its data: a list of problems says all
+ * that they can, but has to be made of them. Item x multiplies a[x] and b[x] into c[x]. */
+TG_API tg_status tg_gemm_pointers(tg_context *ctx, const tg_problem *problem, const void *const *a,
+                                  const void *const *b, void *const *c, int64_t count);
+
 /* *bytes := the workspace that tg_gemm needs for this problem with the context as it stands
  * (threads, forced tiling). The data pointers are not looked at. */
 TG_API tg_status tg_gemm_workspace(tg_context *ctx, const tg_problem *problem, size_t *bytes);
+
+/* -------------------------------------------------------------------------------- packed operands
+ * An operand that is used many times, such as the weights of a network, can be brought once to the
+ * form in which kernels take it. With B as weights, which every call multiplies with rows of its
+ * own:
+ *
+ *     size_t bytes;
+ *     void *packed;
+ *     tg_pack_size(ctx, &p, TG_B_PACKED, &bytes);
+ *     tg_alloc(ctx, bytes, &packed);
+ *     tg_pack(ctx, &p, TG_B_PACKED, packed, bytes);
+ *     p.b.data = NULL;                              B itself is not needed any more
+ *     p.m = rows, p.a.data = a, p.c.data = c;
+ *     tg_packed_gemm(ctx, &p, TG_B_PACKED, packed);
+ *
+ * What is packed belongs to k, to n (of A: to m), to the types, to the tiling and to the device's
+ * instruction set and caches; a problem that differs in one of them is refused, in a sentence that
+ * says which. The other size, the batch, alpha and beta, and where and how the other operand and C
+ * are stored may be anything, but C is best stored by rows or by columns as it was in tg_pack's
+ * problem. The result is that of tg_gemm, bit for bit; with the same tiling, if one is forced.
+ * Only the CPU packs; on others it is TG_NOT_SUPPORTED, as are A and B both packed. */
+
+/* *bytes := the size of the packed operand of the problem that which names, TG_A_PACKED or
+ * TG_B_PACKED. No pointer is looked at. */
+TG_API tg_status tg_pack_size(tg_context *ctx, const tg_problem *problem, tg_flag which,
+                              size_t *bytes);
+
+/* Packs it into memory of the caller, aligned to 64: of a batch, its item 0, which is then that of
+ * the whole batch. alpha, beta, the other operand but for its type, and its size are not looked at,
+ * nor is C but for its type and strides. */
+TG_API tg_status tg_pack(tg_context *ctx, const tg_problem *problem, tg_flag which, void *packed,
+                         size_t bytes);
+
+/* tg_gemm, with the packed operand in place of the problem's own, of which the type is looked at
+ * and nothing else. It is short for a problem whose flags are `which` and whose operand has packed
+ * as its data: such a problem can be given to each function that takes one. */
+TG_API tg_status tg_packed_gemm(tg_context *ctx, const tg_problem *problem, tg_flag which,
+                                const void *packed);
 
 /* --------------------------------------------------------------------------------------- tilings
  *

@@ -8,6 +8,8 @@
 
 void test_arguments(tg_context *ctx); /* bad arguments of the functions that multiply */
 void test_other_arguments(tg_context *ctx);
+void test_packed(tg_context *ctx);
+void test_grouped(tg_context *ctx); /* grouped problems and arrays of pointers */
 void test_overlap(tg_context *ctx);
 void test_sizes(tg_context *ctx); /* empty, NULL, huge: what is accepted and what is not */
 void test_types(tg_context *ctx);

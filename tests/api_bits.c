@@ -11,6 +11,8 @@
  *     |     +-----+      |
  *     |     |  1  |      |
  *     +-----+-----+------+
+ *
+ * A rectangle is computed in one of the ways in which problems can be given.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -86,9 +88,13 @@ static tg_input input(const orders *x, int order, int64_t row, int64_t col, int6
                       batch_rows * rows_apart, x->type};
 }
 
+/* As one problem; with A or B packed; as a list of problems, or of pointers. */
+typedef enum way { PLAIN, PACKED_A, PACKED_B, GROUPED, POINTERS, WAYS } way;
+
 typedef struct rectangle {
     int64_t m0, n0, m, n, batch;
     int a_order, b_order, c_order;
+    way way;
 } rectangle;
 
 static tg_problem problem_of(const large *w, const rectangle *r)
@@ -122,11 +128,73 @@ static int64_t wrong_elements(const large *w, const rectangle *r, const char *go
     return wrong;
 }
 
+/* Packed for another size of the other operand, and now and then for a C in the other order. */
+static void multiply_packed(tg_context *ctx, const tg_problem *p, tg_flag which)
+{
+    tg_problem other = *p;
+    size_t bytes = 0;
+    void *packed = NULL;
+    *(which == TG_A_PACKED ? &other.n : &other.m) = 1;
+    if (p->m % 3 == 0) {
+        other.c.row_stride = p->c.col_stride;
+        other.c.col_stride = p->c.row_stride;
+    }
+    CHECK_OK(ctx, tg_pack_size(ctx, &other, which, &bytes));
+    CHECK_OK(ctx, tg_alloc(ctx, bytes, &packed));
+    CHECK_OK(ctx, tg_pack(ctx, &other, which, packed, bytes));
+    CHECK_OK(ctx, tg_packed_gemm(ctx, p, which, packed));
+    CHECK_OK(ctx, tg_free(ctx, packed));
+}
+
+/* Each batch item as a problem, all but one column of it, and that column as another. */
+static void multiply_grouped(tg_context *ctx, const tg_problem *p)
+{
+    enum { MOST = 256 };
+    tg_problem parts[2 * MOST];
+    const int64_t items = p->batch < MOST ? p->batch : MOST;
+    for (int64_t x = 0; x < 2 * items; x++) {
+        const int64_t item = x / 2, column = x % 2 ? p->n - 1 : 0;
+        tg_problem *part = &parts[x];
+        *part = *p;
+        part->batch = 1;
+        part->n = x % 2 ? 1 : p->n - 1;
+        part->a.data =
+            (const char *)p->a.data + item * p->a.batch_stride * (int64_t)tg_type_size(p->a.type);
+        part->b.data =
+            (const char *)p->b.data + column * p->b.col_stride * (int64_t)tg_type_size(p->b.type);
+        part->c.data = (char *)p->c.data + (item * p->c.batch_stride + column * p->c.col_stride) *
+                                               (int64_t)tg_type_size(p->c.type);
+    }
+    CHECK_OK(ctx, tg_gemm_grouped(ctx, parts, 2 * items));
+}
+
+static void multiply_pointers(tg_context *ctx, const tg_problem *p)
+{
+    enum { MOST = 256 };
+    const void *a[MOST], *b[MOST];
+    void *c[MOST];
+    tg_problem item = *p;
+    item.batch = 1;
+    for (int64_t x = 0; x < p->batch; x++) {
+        a[x] = (const char *)p->a.data + x * p->a.batch_stride * (int64_t)tg_type_size(p->a.type);
+        b[x] = p->b.data;
+        c[x] = (char *)p->c.data + x * p->c.batch_stride * (int64_t)tg_type_size(p->c.type);
+    }
+    CHECK_OK(ctx, tg_gemm_pointers(ctx, &item, a, b, c, p->batch));
+}
+
 static void multiply(tg_context *ctx, const large *w, const rectangle *r, char *got)
 {
     const tg_problem p = problem_of(w, r);
     tg_upload(ctx, w->c.by[r->c_order], w->before[r->c_order], w->c_bytes);
-    CHECK_OK(ctx, tg_gemm(ctx, &p));
+    if (r->way == PACKED_B || (r->way == PACKED_A && r->batch == 1))
+        multiply_packed(ctx, &p, r->way == PACKED_A ? TG_A_PACKED : TG_B_PACKED);
+    else if (r->way == GROUPED)
+        multiply_grouped(ctx, &p);
+    else if (r->way == POINTERS)
+        multiply_pointers(ctx, &p);
+    else
+        CHECK_OK(ctx, tg_gemm(ctx, &p));
     CHECK_OK(ctx, tg_download(ctx, got, w->c.by[r->c_order], w->c_bytes));
 }
 
@@ -147,6 +215,9 @@ static rectangle some_rectangle(const large *w, uint64_t seed)
     r.n0 = (int64_t)(hash >> 32) % (w->n - r.n + 1);
     hash = test_hash(hash);
     r.a_order = hash & 1, r.b_order = hash >> 1 & 1, r.c_order = hash >> 2 & 1;
+    r.way = (way)((hash >> 8) % WAYS);
+    if (!api_is_cpu() && (r.way == PACKED_A || r.way == PACKED_B))
+        r.way = PLAIN;
     return r;
 }
 
@@ -170,10 +241,11 @@ static void test_large(tg_context *ctx, large w, element_line types, int parts)
         const int64_t wrong = wrong_elements(&w, &r, got);
         CHECK_SAY(wrong == 0,
                   "%s: %lld elements of %lldx%lldx%lld * %lld at (%lld, %lld), orders %d %d %d, "
+                  "way %d, "
                   "differ from those of %lldx%lldx%lld",
                   tg_type_name(types.a), (long long)wrong, (long long)r.m, (long long)r.n,
                   (long long)w.k, (long long)r.batch, (long long)r.m0, (long long)r.n0, r.a_order,
-                  r.b_order, r.c_order, (long long)w.m, (long long)w.n, (long long)w.k);
+                  r.b_order, r.c_order, (int)r.way, (long long)w.m, (long long)w.n, (long long)w.k);
     }
     for (int order = 0; order < 2; order++) {
         free(w.before[order]);

@@ -31,6 +31,17 @@ typedef enum gemm_fill {
     FILL_WIDE      /* exponents over a range of 2^60: likewise */
 } gemm_fill;
 
+/* Other ways to the same elements. An operand of which each batch item has its own is not packed.
+ */
+typedef enum case_way {
+    WAY_PLAIN,
+    WAY_PACKED_A,
+    WAY_PACKED_B,
+    WAY_GROUPED,
+    WAY_POINTERS,
+    WAYS
+} case_way;
+
 typedef struct gemm_case {
     char backend[16];
     tg_type type;           /* of A */
@@ -48,6 +59,7 @@ typedef struct gemm_case {
     int workspace; /* give the library exactly the workspace it asks for */
     int seed;
     gemm_fill fill;
+    case_way way;
 } gemm_case;
 
 typedef enum case_result { CASE_PASSED, CASE_FAILED, CASE_REFUSED } case_result;

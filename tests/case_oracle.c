@@ -114,6 +114,8 @@ static int check_untouched(run *r)
         if (!guard_holds(&r->x[i].memory))
             return case_fail(r, "the memory beside %c was changed", names[i]);
     }
+    if (r->packed.window && !guard_holds(&r->packed))
+        return case_fail(r, "the memory beside what is packed was changed");
     return !r->workspace.window || guard_holds(&r->workspace) ||
            case_fail(r, "the memory beside the workspace was changed");
 }

@@ -23,7 +23,7 @@ typedef struct run {
     tg_context *ctx;
     int reads_inputs, is_host;
     matrix x[3]; /* A, B, C */
-    guard workspace;
+    guard workspace, packed;
     char message[300];
 } run;
 
@@ -35,6 +35,12 @@ static inline int64_t case_position(const matrix *x, int64_t i, int64_t j, int64
 {
     return x->low + i * x->stride[0] + j * x->stride[1] + item * x->stride[2];
 }
+
+/* One letter of LAYOUTS for A, B or C. */
+char case_layout(const gemm_case *c, int which);
+
+/* Calls the library. 0: it failed. */
+int case_call(run *r);
 
 /* Is C right, and all else as it was? Puts the elements of C back. ratio: as of case_run. */
 int case_judge(run *r, double *ratio);

@@ -61,7 +61,7 @@ int case_fail(run *r, const char *format, ...)
 
 /* ---------------------------------------------------------------------------------- storage */
 
-static char layout_of(const gemm_case *c, int which)
+char case_layout(const gemm_case *c, int which)
 {
     if (c->kind[0] == 'g')
         return c->kind[1 + which];
@@ -158,7 +158,7 @@ static int place(run *r, int which, const int64_t count[3])
     const gemm_case *c = r->c;
     matrix *x = &r->x[which];
     memcpy(x->count, count, sizeof x->count);
-    set_strides(x, layout_of(c, which), c->pad[which], which < 2 && (c->share >> which & 1));
+    set_strides(x, case_layout(c, which), c->pad[which], which < 2 && (c->share >> which & 1));
     size_t size = (size_t)x->all * x->bytes;
     x->stored = guard_take(&x->memory, size, (size_t)c->shift * x->bytes, !c->at_start);
     x->before = malloc(size + 1);
@@ -176,75 +176,6 @@ static int place(run *r, int which, const int64_t count[3])
     return 1;
 }
 
-/* --------------------------------------------------------------------------------- the call */
-
-static tg_problem problem_of(const run *r)
-{
-    const gemm_case *c = r->c;
-    const matrix *x = r->x;
-    tg_problem p = TG_PROBLEM_INIT;
-    p.m = c->m, p.n = c->n, p.k = c->k, p.batch = c->batch;
-    p.alpha = c->alpha, p.beta = c->beta;
-    p.a = (tg_input){x[0].data, x[0].stride[0], x[0].stride[1], x[0].stride[2], x[0].type};
-    p.b = (tg_input){x[1].data, x[1].stride[0], x[1].stride[1], x[1].stride[2], x[1].type};
-    p.c = (tg_output){x[2].data, x[2].stride[0], x[2].stride[1], x[2].stride[2], x[2].type};
-    return p;
-}
-
-static tg_trans trans_of(char letter)
-{
-    return letter == 'N' ? TG_NO_TRANS : letter == 'T' ? TG_TRANS : TG_CONJ_TRANS;
-}
-
-static tg_status call_blas(const run *r)
-{
-    const gemm_case *c = r->c;
-    const matrix *x = r->x;
-    const int is_col_major = c->kind[0] == 'c';
-    const tg_layout layout = is_col_major ? TG_COL_MAJOR : TG_ROW_MAJOR;
-    const tg_trans ta = trans_of(c->kind[is_col_major]), tb = trans_of(c->kind[is_col_major + 1]);
-    int64_t ld[3];
-    for (int i = 0; i < 3; i++)
-        ld[i] = layout_of(c, i) == 'c' ? x[i].stride[1] : x[i].stride[0];
-    if (c->type == TG_F64)
-        return tg_dgemm(r->ctx, layout, ta, tb, c->m, c->n, c->k, c->alpha, x[0].data, ld[0],
-                        x[1].data, ld[1], c->beta, x[2].data, ld[2]);
-    return tg_sgemm(r->ctx, layout, ta, tb, c->m, c->n, c->k, (float)c->alpha, x[0].data, ld[0],
-                    x[1].data, ld[1], (float)c->beta, x[2].data, ld[2]);
-}
-
-/* Exactly as much workspace as is asked for, flush against a forbidden page if its size allows. */
-static int give_workspace(run *r, const tg_problem *p)
-{
-    size_t bytes;
-    if (tg_gemm_workspace(r->ctx, p, &bytes))
-        return case_fail(r, "tg_gemm_workspace: %s", tg_last_error(r->ctx));
-    if (!bytes)
-        return 1;
-    if (!guard_take(&r->workspace, bytes, (64 - bytes % 64) % 64, 1))
-        return case_fail(r, "no memory for a workspace of %zu bytes", bytes);
-    void *memory = guard_to_device(&r->workspace, r->ctx, r->is_host);
-    if (!memory || tg_set_workspace(r->ctx, memory, bytes))
-        return case_fail(r, "a workspace of %zu bytes: %s", bytes, tg_last_error(r->ctx));
-    return 1;
-}
-
-static int call(run *r)
-{
-    tg_problem p = problem_of(r);
-    if (tg_set_threads(r->ctx, r->c->threads))
-        return case_fail(r, "tg_set_threads: %s", tg_last_error(r->ctx));
-    if (r->c->workspace && !give_workspace(r, &p))
-        return 0;
-    const int is_blas = r->c->kind[0] != 'g' && (r->c->type == TG_F32 || r->c->type == TG_F64);
-    tg_status status = is_blas ? call_blas(r) : tg_gemm(r->ctx, &p);
-    if (status || tg_last_status(r->ctx) || tg_last_error(r->ctx)[0])
-        case_fail(r, "status %d: %s", (int)status, tg_last_error(r->ctx));
-    tg_sync(r->ctx);
-    tg_set_workspace(r->ctx, NULL, 0);
-    return !status;
-}
-
 static int run_case(run *r, double *ratio)
 {
     const gemm_case *c = r->c;
@@ -253,11 +184,12 @@ static int run_case(run *r, double *ratio)
     int ok = 1;
     for (int i = 0; i < 3; i++)
         ok = ok && place(r, i, counts[i]);
-    ok = ok && call(r);
+    ok = ok && case_call(r);
     for (int i = 0; i < 3; i++)
         if (guard_from_device(&r->x[i].memory, r->ctx))
             ok = case_fail(r, "copying back: %s", tg_last_error(r->ctx));
     guard_from_device(&r->workspace, r->ctx);
+    guard_from_device(&r->packed, r->ctx);
     return ok && case_judge(r, ratio);
 }
 
@@ -288,7 +220,7 @@ case_result case_run(tg_context *ctx, const char *program, const gemm_case *c, d
     set_types(&now);
     now.reads_inputs = c->k > 0 && c->alpha != 0;
     now.is_host = strcmp(c->backend, "cpu") == 0;
-    now.workspace.window = NULL;
+    now.workspace.window = now.packed.window = NULL;
     int ok = tg_force(ctx, is_free ? NULL : &tile) == TG_OK
                  ? run_case(&now, ratio)
                  : case_fail(&now, "%s", tg_last_error(ctx));

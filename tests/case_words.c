@@ -30,7 +30,7 @@ static const option options[] = {
     {"shift=", offsetof(gemm_case, shift), 0},     {"start=", offsetof(gemm_case, at_start), 0},
     {"exact=", offsetof(gemm_case, workspace), 0}, {"seed=", offsetof(gemm_case, seed), 0},
     {"fill=", offsetof(gemm_case, fill), 0},       {"b_type=", offsetof(gemm_case, b_type), 0},
-    {"c_type=", offsetof(gemm_case, c_type), 0},
+    {"c_type=", offsetof(gemm_case, c_type), 0},   {"way=", offsetof(gemm_case, way), 0},
 };
 enum { OPTIONS = sizeof options / sizeof options[0] };
 

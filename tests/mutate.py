@@ -18,6 +18,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LOOPS, KERNEL, PACK = "backends/cpu/gemm.c", "backends/cpu/microkernel.h", "backends/cpu/pack.h"
 CONVERT = "backends/cpu/convert.h"
 CALL, CHECK, TILE, PICK = "common/gemm.c", "common/check.c", "common/tile.h", "common/pick.c"
+PACKED, GROUPED = "common/packed.c", "common/grouped.c"
 SIMT, CARRIER, GEOMETRY = (f"backends/gpu/{name}.h" for name in ("simt_gemm", "carrier", "geometry"))
 SIMT_TABLE = "backends/gpu/simt_table.h"
 
@@ -42,8 +43,7 @@ MUTATIONS = [
      "m_left = tg_min(a->line, tg_max(1, a->lines.end - a->lines.begin - m - (m > 0)));"),
     ("the ragged edge of n is taken for whole", LOOPS,
      "(n_left == b->line || n_left % b->grain == 0)", "(n_left > 0)"),
-    ("the batch strides of A and B are swapped", LOOPS, "item * p->a.batch_stride * a_elem",
-     "item * p->b.batch_stride * a_elem"),
+    ("the batch strides of A and B are swapped", LOOPS, "x * j->a_item", "x * j->b_item"),
     ("packing writes one element too far apart", LOOPS, "k_to = s->k_inner ? 1 : s->line;",
      "k_to = s->k_inner ? 1 : s->line - 1;"),
     ("a square is not transposed at the edge", PACK, "i + 4 <= inner ? i : inner - 4;", "i;"),
@@ -51,7 +51,7 @@ MUTATIONS = [
      "wait_for(t); /* A and B are staged, before they are read */", ""),
     ("the last warps are left out", LOOPS, "end = (t->me + 1) * warps / t->size",
      "end = (t->me + 1) * (warps / t->size)"),
-    ("k = 0 leaves C alone", LOOPS, "scale(p);", ""),
+    ("k = 0 leaves C alone", LOOPS, "scale(j->p, item_at(j, item).c);", ""),
     ("lda and ldb are swapped", CALL, "layout, transa, m, k, lda,", "layout, transa, m, k, ldb,"),
     ("C column-major keeps the strides of A", CALL, "p->b.row_stride = q.a.col_stride,",
      "p->b.row_stride = q.a.row_stride,"),
@@ -70,7 +70,7 @@ MUTATIONS = [
      "s.columns = (int)tg_min(thread_n, cols.end - n - (cols.end - n > 16));"),
     ("masks: the last vector is whole", KERNEL, "const int last = s->columns - (nv - 1) * TG_V;\n    TG_T *c",
      "const int last = TG_V;\n    TG_T *c"),
-    ("a known shape: overlap is not looked for", CALL, "!tg_lie_apart(given->c.data, ctx->reach[2], given->a.data, ctx->reach[0])", "0"),
+    ("a known shape: overlap is not looked for", CALL, "tg_lie_apart(x->c, ctx->reach[2], x->a, ctx->reach[0])", "1"),
     ("a known shape: alpha is the last one", CALL, "p->alpha = given->alpha;", ""),
     ("a known shape: C may have other strides", CALL, "p->c.row_stride == q->c.row_stride && ", ""),
     ("batch invariance: the block of k depends on the row", TILE, "/ (32 * elem_bytes), 8)",
@@ -86,6 +86,22 @@ MUTATIONS = [
      "tg_min(LINES_AT_ONCE, inner - i - (inner > 16))"),
     ("short types: a plan for other types is used", CALL, " && x->type == y->type", ""),
     ("short types: a fraction of an integer is taken", CHECK, "(int32_t)factor == factor", "1"),
+    ("packed: each block of k has the panels of the first", LOOPS, "(s->ks.begin * s->all_lines +", "(0 +"),
+    ("packed: another k is taken", PACKED, "packed->k != p->k || ", ""),
+    ("packed: another tiling than the forced one is taken", PACKED, "if (ctx->is_forced && ", "if (0 && "),
+    ("packed: the plan for another tiling is used", CALL, "memcmp(packed, &ctx->packed, sizeof *packed) == 0",
+     "1"),
+    ("packed: the order of C decides which operand it is", CALL, "        return packed->is_swapped;",
+     "        (void)0;"),
+    ("packed: C may overlap it", CHECK, "if (views_overlap(&c, &v))",
+     "if (!is_packed[i] && views_overlap(&c, &v))"),
+    ("lists: alpha of the item before is used", GROUPED, "x->alpha == last->alpha &&", ""),
+    ("lists: the data of later items are not checked", GROUPED, "&& tg_item_is_plain(solo, &data)", ""),
+    ("lists: threads share one workspace", GROUPED, "(size_t)me * all->slice", "0 * (size_t)me"),
+    ("lists: large items are left out", GROUPED, "run_some(ctx, l, 0, l->count, large, all->largest);", ";"),
+    ("lists: the last items of a kind are left out", GROUPED, "    if (count > 0)\n        run_items(ctx, &p, items, count);",
+     ""),
+    ("small items: rows start a row late", LOOPS, "s.a = a + m * s.a_row * bytes;", "s.a = a + (m + (m > 0)) * s.a_row * bytes;"),
     ("pieces of a thread tile lie side by side", TILE,
      "element / piece * piece * lanes + lane * piece", "element / piece * piece + lane * piece"),
     ("a rule of legality is dropped", TILE, "TG_REFUSE_IF(t.block.n % t.warp.n,",

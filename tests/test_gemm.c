@@ -146,6 +146,8 @@ static void set_rest(gemm_case *c, int i, uint64_t seed)
     c->shift = turn(i, 17, 4, seed) == 3;
     c->workspace = turn(i, 18, 3, seed) == 2;
     c->seed = 1 + turn(i, 19, 9, seed);
+    const int way = turn(i, 20, 2 * WAYS, seed); /* every other case is plain */
+    c->way = way < WAYS ? (case_way)way : WAY_PLAIN;
 }
 
 /* Enough work for several threads, whatever the tiling. */

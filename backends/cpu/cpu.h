@@ -85,6 +85,8 @@ typedef struct tg_job {
     int is_direct;                /* one block, and nothing to stage */
     int is_near;                  /* which lies in L1 */
     int is_streamed;              /* few rows, nothing to stage, and B is read once */
+    const tg_item *items;         /* their data; NULL: batch items, so many bytes apart: */
+    int64_t a_item, b_item, c_item;
 } tg_job;
 
 /* A backend's own part of a context. */
@@ -101,6 +103,10 @@ tg_kernel tg_cpu_kernel(const tg_isa *isa, tg_tile tile, tg_type type);
 
 size_t tg_cpu_workspace(const tg_context *ctx, const tg_problem *p, const tg_plan *plan);
 tg_status tg_cpu_gemm(tg_context *ctx, const tg_problem *p, const tg_plan *plan);
+tg_status tg_cpu_gemm_items(tg_context *ctx, const tg_problem *p, const tg_plan *plan,
+                            const tg_item *items, int64_t count);
+void tg_cpu_spread(int threads, void (*work)(void *arg, int me), void *arg);
+tg_status tg_cpu_pack(tg_context *ctx, const tg_problem *p, const tg_plan *plan, void *panels);
 
 /* May this call start threads? Not inside a parallel region, nor in a child made by fork(). */
 int tg_cpu_may_thread(void);

@@ -52,6 +52,8 @@ typedef struct staged {
     range lines, ks;
     char *panels;
     int in_place, k_inner; /* k_inner: packed as [line][k], not [k][line] */
+    const char *packed;    /* all panels, block of k by block of k; NULL: they are to be staged */
+    int64_t all_lines;     /* of the matrix, in whole panels */
 } staged;
 
 /* C, or the sums beside it: element (0, 0) of what is looked at, and the ways to a tile of the
@@ -132,6 +134,23 @@ static void stage(const tg_job *j, const team *t, const staged *s)
     for (int64_t k_begin = 0; k_begin < k; k_begin += few)
         for (int64_t panel = begin; panel < end; panel++)
             pack(j, s, panel, k_begin, tg_min(few, k - k_begin));
+}
+
+/* The panels of a packed operand, for the lines and k of the block. */
+static char *packed_panels(const tg_job *j, const staged *s)
+{
+    const int64_t k = s->ks.end - s->ks.begin;
+    return (char *)s->packed + (s->ks.begin * s->all_lines + s->lines.begin * k) * j->bytes;
+}
+
+static void have_panels(const tg_job *j, const team *t, staged *s)
+{
+    if (!s->packed) {
+        stage(j, t, s);
+        return;
+    }
+    s->k = s->ks.end - s->ks.begin;
+    s->panels = packed_panels(j, s);
 }
 
 /* The kernel fetches what it writes itself; this is for what is written after it. */
@@ -253,42 +272,69 @@ static void multiply_block(const tg_job *j, const team *t, const staged *a, cons
     }
 }
 
-/* The loop nest over a rectangle of one batch item. */
-static void multiply_cell(const tg_job *j, const team *t, int64_t item, range rows, range cols)
+static tg_item item_at(const tg_job *j, int64_t x)
+{
+    const tg_problem *p = j->p;
+    if (j->items)
+        return j->items[x];
+    return (tg_item){(const char *)p->a.data + x * j->a_item,
+                     (const char *)p->b.data + x * j->b_item, (char *)p->c.data + x * j->c_item};
+}
+
+/* A and B of an item, staged at panels if they are not packed. */
+static staged operand_a(const tg_job *j, const void *data, char *panels)
 {
     const tg_problem *p = j->p;
     const tg_tile *tile = &j->tile;
-    const int a_in_rows = tile->form != TG_OUTER_T;
-    const int a_can = tile->form == TG_OUTER     ? p->a.col_stride == 1
-                      : tile->form == TG_OUTER_T ? p->a.row_stride == 1 || tile->thread.m == 1
-                                                 : 1;
+    const int is_packed = (p->flags & TG_A_PACKED) != 0;
+    const int can = tile->form == TG_OUTER     ? p->a.col_stride == 1
+                    : tile->form == TG_OUTER_T ? p->a.row_stride == 1 || tile->thread.m == 1
+                                               : 1;
+    return (staged){.data = data,
+                    .bytes = (int64_t)tg_type_size(p->a.type),
+                    .copy = j->isa->widen[p->a.type - 1],
+                    .line_stride = p->a.row_stride,
+                    .k_stride = p->a.col_stride,
+                    .line = tile->thread.m,
+                    .grain = j->kernel.grain ? 1 : tile->thread.m,
+                    .k = tile->block.k,
+                    .panels = panels,
+                    .k_inner = tile->form != TG_OUTER_T,
+                    .in_place = j->plan->a_in_place && can && !is_packed,
+                    .packed = is_packed ? (const char *)data + sizeof(tg_packed) : NULL,
+                    .all_lines = tg_round_up(p->m, tile->thread.m)};
+}
+
+static staged operand_b(const tg_job *j, const void *data, char *panels)
+{
+    const tg_problem *p = j->p;
+    const tg_tile *tile = &j->tile;
+    const int is_packed = (p->flags & TG_B_PACKED) != 0;
+    const int can = p->b.col_stride == 1 || tile->thread.n == 1;
+    return (staged){.data = data,
+                    .bytes = (int64_t)tg_type_size(p->b.type),
+                    .copy = j->isa->widen[p->b.type - 1],
+                    .line_stride = p->b.col_stride,
+                    .k_stride = p->b.row_stride,
+                    .line = tile->thread.n,
+                    .grain = j->kernel.grain ? j->kernel.grain : tile->thread.n,
+                    .k = tile->block.k,
+                    .panels = panels,
+                    .in_place = j->plan->b_in_place && can && !is_packed,
+                    .packed = is_packed ? (const char *)data + sizeof(tg_packed) : NULL,
+                    .all_lines = tg_round_up(p->n, tile->thread.n)};
+}
+
+/* The loop nest over a rectangle of one batch item. */
+static void multiply_cell(const tg_job *j, const team *t, tg_item item, range rows, range cols)
+{
+    const tg_problem *p = j->p;
+    const tg_tile *tile = &j->tile;
     const tg_isa *isa = j->isa;
-    const int64_t a_elem = (int64_t)tg_type_size(p->a.type);
-    const int64_t b_elem = (int64_t)tg_type_size(p->b.type);
     const int64_t c_elem = (int64_t)tg_type_size(p->c.type);
-    staged a = {.data = (const char *)p->a.data + item * p->a.batch_stride * a_elem,
-                .bytes = a_elem,
-                .copy = isa->widen[p->a.type - 1],
-                .line_stride = p->a.row_stride,
-                .k_stride = p->a.col_stride,
-                .line = tile->thread.m,
-                .grain = j->kernel.grain ? 1 : tile->thread.m,
-                .k = tile->block.k,
-                .panels = t->a,
-                .k_inner = a_in_rows,
-                .in_place = j->plan->a_in_place && a_can};
-    staged b = {.data = (const char *)p->b.data + item * p->b.batch_stride * b_elem,
-                .bytes = b_elem,
-                .copy = isa->widen[p->b.type - 1],
-                .line_stride = p->b.col_stride,
-                .k_stride = p->b.row_stride,
-                .line = tile->thread.n,
-                .grain = j->kernel.grain ? j->kernel.grain : tile->thread.n,
-                .k = tile->block.k,
-                .panels = t->b,
-                .in_place = j->plan->b_in_place && (p->b.col_stride == 1 || tile->thread.n == 1)};
-    const int stages_a = !a.in_place || a.grain > 1;
-    const place c = {.at = (char *)p->c.data + item * p->c.batch_stride * c_elem,
+    staged a = operand_a(j, item.a, t->a), b = operand_b(j, item.b, t->b);
+    const int stages_a = !a.packed && (!a.in_place || a.grain > 1);
+    const place c = {.at = item.c,
                      .row = p->c.row_stride,
                      .col = p->c.col_stride,
                      .bytes = c_elem,
@@ -299,16 +345,16 @@ static void multiply_cell(const tg_job *j, const team *t, int64_t item, range ro
         b.lines = (range){n, tg_min(cols.end, n + tile->block.n)};
         for (int64_t k = 0; k < p->k; k += tile->block.k) { /* loop 4: blocks of k */
             a.ks = b.ks = (range){k, tg_min(p->k, k + tile->block.k)};
-            stage(j, t, &b);
+            have_panels(j, t, &b);
             if (!stages_a)
                 wait_for(t);
             /* loop 3: blocks of m */
             for (int64_t m = rows.begin; m < rows.end; m += tile->block.m) {
                 a.lines = (range){m, tg_min(rows.end, m + tile->block.m)};
-                if (stages_a) {
-                    stage(j, t, &a);
+                if (stages_a || a.packed)
+                    have_panels(j, t, &a);
+                if (stages_a)
                     wait_for(t); /* A and B are staged, before they are read */
-                }
                 const place c_block = moved(c, m, n), sums_block = moved(sums, m - rows.begin, 0);
                 multiply_block(j, t, &a, &b, &c_block, j->sums_bytes ? &sums_block : &c_block);
                 if (stages_a)
@@ -322,13 +368,12 @@ static void multiply_cell(const tg_job *j, const team *t, int64_t item, range ro
 
 /* A rectangle of an item that is read and written where it is: of the loops, the two around the
  * kernel are left. */
-static void multiply_directly(const tg_job *j, int64_t item, range rows, range cols)
+static void multiply_directly(const tg_job *j, tg_item item, range rows, range cols)
 {
     const tg_problem *p = j->p;
     const int64_t bytes = j->bytes, thread_m = j->tile.thread.m, thread_n = j->tile.thread.n;
-    const char *a = (const char *)p->a.data + item * p->a.batch_stride * bytes;
-    const char *b = (const char *)p->b.data + item * p->b.batch_stride * bytes;
-    char *c = (char *)p->c.data + item * p->c.batch_stride * bytes;
+    const char *a = item.a, *b = item.b;
+    char *c = item.c;
     tg_step s = {.k = p->k,
                  .a_row = p->a.row_stride,
                  .a_col = p->a.col_stride,
@@ -359,14 +404,13 @@ static void multiply_directly(const tg_job *j, int64_t item, range rows, range c
  *        | -> -> -> -> -> -> |  the next ones: each panel's sums go on where they were left
  *
  * An element's sum is made in the same order as in a block. */
-static void multiply_streaming(const tg_job *j, const team *t, int64_t item, range cols)
+static void multiply_streaming(const tg_job *j, const team *t, tg_item item, range cols)
 {
     enum { STREAMED = 16 };
     const tg_problem *p = j->p;
     const int64_t bytes = j->bytes, panel = j->tile.thread.n, block_k = j->slice;
-    const char *a = (const char *)p->a.data + item * p->a.batch_stride * bytes;
-    const char *b = (const char *)p->b.data + item * p->b.batch_stride * bytes;
-    char *c = (char *)p->c.data + item * p->c.batch_stride * bytes;
+    const char *a = item.a, *b = item.b;
+    char *c = item.c;
     tg_step s = {.a_row = p->a.row_stride,
                  .a_col = p->a.col_stride,
                  .b_row = p->b.row_stride,
@@ -412,15 +456,14 @@ static void scale_element(char *at, tg_type type, double beta)
 }
 
 /* k == 0 or alpha == 0: C := beta * C, and neither A nor B is read. */
-static void scale(const tg_problem *p)
+static void scale(const tg_problem *p, char *c)
 {
     const int64_t bytes = (int64_t)tg_type_size(p->c.type);
-    for (int64_t item = 0; item < p->batch; item++)
-        for (int64_t i = 0; i < p->m; i++) {
-            char *at = (char *)p->c.data + (item * p->c.batch_stride + i * p->c.row_stride) * bytes;
-            for (int64_t x = 0; x < p->n; x++, at += p->c.col_stride * bytes)
-                scale_element(at, p->c.type, p->beta);
-        }
+    for (int64_t i = 0; i < p->m; i++) {
+        char *at = c + i * p->c.row_stride * bytes;
+        for (int64_t x = 0; x < p->n; x++, at += p->c.col_stride * bytes)
+            scale_element(at, p->c.type, p->beta);
+    }
 }
 
 /* So many products of integers are exact in f32, whatever their order. */
@@ -436,9 +479,9 @@ static const double shared_flops = 2e6;
 static int is_in_place_whole(const tg_job *j)
 {
     const tg_problem *p = j->p;
-    return j->plan->a_in_place && j->plan->b_in_place && p->c.type == p->a.type &&
-           p->c.col_stride == 1 && p->b.col_stride == 1 && j->kernel.grain &&
-           (j->kernel.grain == 1 || p->n % j->kernel.grain == 0) &&
+    return j->plan->a_in_place && j->plan->b_in_place && !(p->flags & TG_PACKED) &&
+           p->c.type == p->a.type && p->c.col_stride == 1 && p->b.col_stride == 1 &&
+           j->kernel.grain && (j->kernel.grain == 1 || p->n % j->kernel.grain == 0) &&
            (j->tile.form == TG_OUTER ? p->a.col_stride == 1 : p->a.row_stride == 1);
 }
 
@@ -454,6 +497,12 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
                 .add = p->c.type == TG_I32 ? isa->add : NULL,
                 .bytes = is_f64 ? sizeof(double) : sizeof(float),
                 .strips = 1};
+    const int a_packed = (p->flags & TG_A_PACKED) != 0, b_packed = (p->flags & TG_B_PACKED) != 0;
+    if (p->batch > 1) {
+        j.a_item = a_packed ? 0 : p->a.batch_stride * (int64_t)tg_type_size(p->a.type);
+        j.b_item = b_packed ? 0 : p->b.batch_stride * (int64_t)tg_type_size(p->b.type);
+        j.c_item = p->c.batch_stride * (int64_t)tg_type_size(p->c.type);
+    }
     const tg_tile *t = &j.tile;
     if (t->stages == 0)
         j.tile.block.k = (int)tg_clamp(p->k, 1, INT32_MAX);
@@ -466,11 +515,15 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.b_bytes =
         tg_round_up((int64_t)tg_round_up(t->block.n, t->thread.n) * t->block.k * j.bytes, 64);
     /* With nothing to stage together, or too little, each thread takes a strip of its own. */
-    const int in_place = plan->a_in_place && plan->b_in_place && j.kernel.grain;
+    const int in_place =
+        (plan->a_in_place || a_packed) && (plan->b_in_place || b_packed) && j.kernel.grain;
+    j.a_bytes = a_packed ? 0 : j.a_bytes;
+    j.b_bytes = b_packed ? 0 : j.b_bytes;
     const int64_t grain_m = in_place ? t->warp.m : t->block.m;
     const int64_t grain_n = in_place ? t->warp.n : t->block.n;
     const int64_t pieces_m = tg_ceil_div(p->m, grain_m), pieces_n = tg_ceil_div(p->n, grain_n);
-    if (in_place || 2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads)
+    if (p->k > 0 &&
+        (in_place || 2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads))
         j.strips = tg_min(plan->threads, tg_max(pieces_m, pieces_n));
     j.strips_cut_m = pieces_m >= pieces_n;
     j.grain = j.strips_cut_m ? grain_m : grain_n;
@@ -510,9 +563,35 @@ size_t tg_cpu_workspace(const tg_context *ctx, const tg_problem *p, const tg_pla
 {
     if (p->k == 0)
         return 0;
-    const tg_job *j = job_for(ctx, p, plan);
-    const int64_t teams = j->cells >= plan->threads ? plan->threads : 1;
-    return (size_t)(teams * team_bytes(j) + plan->threads * corner_bytes(j));
+    const tg_job j = job_of(((const tg_cpu *)ctx->device)->isa, &ctx->limits, p, plan);
+    const int64_t teams = j.cells >= plan->threads ? plan->threads : 1;
+    return (size_t)(teams * team_bytes(&j) + plan->threads * corner_bytes(&j));
+}
+
+tg_status tg_cpu_pack(tg_context *ctx, const tg_problem *p, const tg_plan *plan, void *panels)
+{
+    const tg_isa *isa = ((const tg_cpu *)ctx->device)->isa;
+    const tg_job j = job_of(isa, &ctx->limits, p, plan);
+    const int is_a = (p->flags & TG_A_PACKED) != 0;
+    staged s = is_a ? operand_a(&j, p->a.data, NULL) : operand_b(&j, p->b.data, NULL);
+    s.in_place = 0;
+    s.packed = panels;
+    s.lines.end = is_a ? p->m : p->n;
+    const int threads = tg_cpu_may_thread() ? plan->threads : 1;
+    for (int64_t k = 0; k < p->k; k += j.tile.block.k) {
+        s.ks = (range){k, tg_min(p->k, k + j.tile.block.k)};
+        s.k = s.ks.end - s.ks.begin;
+        s.panels = packed_panels(&j, &s);
+        if (threads == 1) {
+            stage(&j, &(team){.size = 1}, &s);
+            continue;
+        }
+#ifdef _OPENMP
+#pragma omp parallel num_threads(threads)
+        stage(&j, &(team){.me = omp_get_thread_num(), .size = omp_get_num_threads()}, &s);
+#endif
+    }
+    return TG_OK;
 }
 
 static void run_cells(const tg_job *j, const tg_plan *plan, char *workspace, int me, int threads)
@@ -536,29 +615,67 @@ static void run_cells(const tg_job *j, const tg_plan *plan, char *workspace, int
                 (range){strip * j->pieces / j->strips * j->grain,
                         tg_min(along, (strip + 1) * j->pieces / j->strips * j->grain)};
         if (j->is_direct)
-            multiply_directly(j, item, rows, cols);
+            multiply_directly(j, item_at(j, item), rows, cols);
         else if (j->is_streamed)
-            multiply_streaming(j, &t, item, cols);
+            multiply_streaming(j, &t, item_at(j, item), cols);
         else
-            multiply_cell(j, &t, item, rows, cols);
+            multiply_cell(j, &t, item_at(j, item), rows, cols);
     }
 }
 
-tg_status tg_cpu_gemm(tg_context *ctx, const tg_problem *p, const tg_plan *plan)
+static void run_job(const tg_context *ctx, const tg_job *j)
 {
-    if (p->k == 0) {
-        scale(p);
-        return TG_OK;
-    }
-    const tg_job *j = job_for(ctx, p, plan);
+    const tg_plan *plan = j->plan;
     char *workspace = ctx->workspace;
+    if (j->p->k == 0) {
+        for (int64_t item = 0; item < j->cells; item++)
+            scale(j->p, item_at(j, item).c);
+        return;
+    }
     if (plan->threads == 1 || !tg_cpu_may_thread()) {
         run_cells(j, plan, workspace, 0, 1);
-        return TG_OK;
+        return;
     }
 #ifdef _OPENMP
 #pragma omp parallel num_threads(plan->threads)
     run_cells(j, plan, workspace, omp_get_thread_num(), omp_get_num_threads());
 #endif
+}
+
+tg_status tg_cpu_gemm(tg_context *ctx, const tg_problem *p, const tg_plan *plan)
+{
+    run_job(ctx, job_for(ctx, p, plan));
     return TG_OK;
+}
+
+/* Several threads may be here with the same device: the job that is kept there is left alone. */
+tg_status tg_cpu_gemm_items(tg_context *ctx, const tg_problem *p, const tg_plan *plan,
+                            const tg_item *items, int64_t count)
+{
+    tg_problem item = *p;
+    tg_job j = job_of(((const tg_cpu *)ctx->device)->isa, &ctx->limits, &item, plan);
+    if (p->batch == 1) {
+        j.items = items;
+        j.cells = count * j.strips;
+        run_job(ctx, &j);
+        return TG_OK;
+    }
+    for (int64_t x = 0; x < count; x++) {
+        item.a.data = items[x].a, item.b.data = items[x].b, item.c.data = items[x].c;
+        run_job(ctx, &j);
+    }
+    return TG_OK;
+}
+
+void tg_cpu_spread(int threads, void (*work)(void *arg, int me), void *arg)
+{
+#ifdef _OPENMP
+    if (tg_cpu_may_thread()) {
+#pragma omp parallel num_threads(threads)
+        work(arg, omp_get_thread_num());
+        return;
+    }
+#endif
+    (void)threads;
+    work(arg, 0);
 }
