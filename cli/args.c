@@ -54,6 +54,11 @@ static const option option_table[] = {
      "count each rung's memory traffic too, with NVIDIA's ncu (cuda only)"},
     {"--once", "RUNG", TEXT, AT(once),
      "only multiply once with this rung, for a profiler to look at"},
+    {"--show", NULL, FLAG, AT(show),
+     "show the lines of the tuning file, and which this machine uses"},
+    {"--export", "FILE", TEXT, AT(export_to), "copy the tuning file's lines to a file"},
+    {"--import", "FILE", TEXT, AT(import_from),
+     "take over a file's lines, in place of those for the same problems"},
     {"--report", NULL, FLAG, AT(report), "describe the machine too, to send it with a question"},
     {"--help", NULL, FLAG, AT(help), "print this"},
 };

@@ -80,6 +80,7 @@ static tg_status choose(tg_context *ctx, const tg_problem *p)
     if (same_shape(p, &ctx->planned))
         return TG_OK;
     tg_limits limits = ctx->limits;
+    const tg_tile *const tuned = ctx->is_forced ? NULL : tg_tuning_find(ctx, p);
     const char *refusal = ctx->is_forced ? tg_tile_refusal(ctx, &ctx->forced, p->a.type) : NULL;
     if (refusal)
         return tg_fail(ctx, TG_BAD_TILE, "the forced tiling on %s: %s", tg_type_name(p->a.type),
@@ -87,13 +88,14 @@ static tg_status choose(tg_context *ctx, const tg_problem *p)
     if (ctx->threads && limits.l1 > 0) /* a CPU's units are threads, a GPU's are not */
         limits.units = ctx->threads;
     ctx->planned.size = 0;
-    if (!tg_choose(p, &limits, ctx->is_forced ? &ctx->forced : NULL, &ctx->plan))
+    if (!tg_choose(p, &limits, ctx->is_forced ? &ctx->forced : tuned, &ctx->plan))
         refusal = "no row of the table multiplies it there";
-    else if (!ctx->is_forced)
+    else if (!ctx->is_forced && !tuned) /* what tg_force and tg_tuning_add took is there */
         refusal = ctx->backend->missing(ctx, tg_tile_at(ctx->plan.row), p->a.type);
     if (refusal)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "a.type = %s on %s: %s", tg_type_name(p->a.type),
                        ctx->device_name, refusal);
+    ctx->plan.is_tuned = tuned != NULL;
     ctx->planned = *p;
     return TG_OK;
 }
@@ -127,7 +129,7 @@ static tg_status multiply(tg_context *ctx, tg_problem *p)
     return tg_succeed(ctx);
 }
 
-static tg_status need_open(tg_context *ctx)
+tg_status tg_need_open(tg_context *ctx)
 {
     if (!ctx)
         return TG_BAD_ARGUMENT;
@@ -137,7 +139,7 @@ static tg_status need_open(tg_context *ctx)
 tg_status tg_gemm(tg_context *ctx, const tg_problem *problem)
 {
     tg_problem p;
-    tg_status status = need_open(ctx);
+    tg_status status = tg_need_open(ctx);
     if (status || (status = read_problem(ctx, problem, &p)))
         return status;
     return multiply(ctx, &p);
@@ -146,7 +148,7 @@ tg_status tg_gemm(tg_context *ctx, const tg_problem *problem)
 tg_status tg_gemm_workspace(tg_context *ctx, const tg_problem *problem, size_t *bytes)
 {
     tg_problem p;
-    tg_status status = need_open(ctx);
+    tg_status status = tg_need_open(ctx);
     if (status || (status = read_problem(ctx, problem, &p)))
         return status;
     if (!bytes)
@@ -162,10 +164,18 @@ tg_status tg_gemm_workspace(tg_context *ctx, const tg_problem *problem, size_t *
     return tg_succeed(ctx);
 }
 
+tg_status tg_describe(tg_context *ctx, const tg_problem *problem, tg_problem *p)
+{
+    tg_status status = tg_need_open(ctx);
+    if (status || (status = read_problem(ctx, problem, p)))
+        return status;
+    return prepare(ctx, p, 0);
+}
+
 tg_status tg_pick(tg_context *ctx, const tg_problem *problem, tg_plan *plan)
 {
     tg_problem p;
-    tg_status status = need_open(ctx);
+    tg_status status = tg_need_open(ctx);
     if (status || (status = read_problem(ctx, problem, &p)))
         return status;
     if (!plan)
@@ -211,7 +221,7 @@ static tg_status blas_gemm(tg_context *ctx, tg_type type, tg_layout layout, tg_t
                            const void *a, int64_t lda, const void *b, int64_t ldb, double beta,
                            void *c, int64_t ldc)
 {
-    tg_status status = need_open(ctx);
+    tg_status status = tg_need_open(ctx);
     if (status)
         return status;
     if (layout != TG_ROW_MAJOR && layout != TG_COL_MAJOR)

@@ -13,6 +13,7 @@ void test_sizes(tg_context *ctx); /* empty, NULL, huge: what is accepted and wha
 void test_types(tg_context *ctx);
 void test_open(void);
 void test_settings(tg_context *ctx);
+void test_tuning(void);
 void test_fork_first(void); /* before anything else has used the library */
 void test_threads(tg_context *ctx);
 void test_fork(tg_context *ctx);

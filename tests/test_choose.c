@@ -122,8 +122,14 @@ static void test_random_shapes(void)
                          (int64_t)(h >> 32) % 3000, 1 + (int64_t)(h >> 50) % 5};
         tg_problem p = problem_of(s, h >> 60 & 1 ? TG_F32 : TG_F64);
         tg_limits l = on->limits;
+        tg_plan chosen = TG_PLAN_INIT, forced = TG_PLAN_INIT;
         l.units = 1 + (int)(h >> 55) % 20;
         check_plan(on->name, &p, &l, NULL);
+        CHECK(tg_choose(&p, &l, NULL, &chosen));
+        const tg_tile row = tg_tile_at(chosen.row);
+        CHECK(tg_choose(&p, &l, &row, &forced));
+        CHECK_SAY(memcmp(&chosen, &forced, sizeof chosen) == 0, "%s runs in another way if forced",
+                  tg_tile_name(chosen.row));
     }
 }
 
