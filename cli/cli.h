@@ -263,9 +263,11 @@ typedef struct cli_runner {
     double seconds;      /* spent so far */
     double median, best; /* seconds a call */
     cli_verdict verdict;
-    double samples[CLI_ROUNDS];
+    double samples[CLI_ROUNDS]; /* seconds a call, round by round */
 } cli_runner;
 
+/* Sorts the samples. */
+double cli_median(double *samples, int count);
 /* Runs and verifies everyone once, then times all in turn, round by round, with the peak probe in
  * each round. *peak: the median, in FLOP/s. A runner sits the rest out after `enough` seconds. */
 int cli_race(cli_machine *machine, cli_work *work, cli_runner *runners, int count, int rounds,

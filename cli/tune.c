@@ -2,10 +2,10 @@
  *
  * `tilegemm tune`: is a tiling faster than the chooser's own? Problems that have one key in the
  * tuning file are a bucket, and are judged together. The best tiling of many in the heats races the
- * chooser again (tune_race.c). A gain is certain if the slower end of what encloses the tiling's
- * median beats the faster end of the chooser's. A line is written if the gain, a geometric mean
- * over the bucket, is 2 % or more and certain, and if on none of its problems it is the other way
- * round. An older line for the bucket goes.
+ * chooser again, for a gain and the lower end of what is certain of it (tune_race.c). A line is
+ * written if the gain, a geometric mean over the bucket, is 2 % or more, if what is certain of it
+ * is a gain too, and if on none of the problems the chooser is certain to be faster. Else an older
+ * line for the bucket goes.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "tune.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double most_seconds = 280, least_hope = 1.005, least_gain = 1.02;
+static const double most_seconds = 285, least_hope = 1.005, least_gain = 1.02;
 
 static int is_usual(const cli_options *o) { return !o->shapes && o->word_count == 0; }
 
@@ -115,21 +115,26 @@ static bucket bucket_at(const tuner *x, int first)
     return b;
 }
 
-/* Seconds that a bucket will take, about: a dozen tilings run half a dozen times, and the final. */
+/* Seconds that a bucket will take, about: a dozen tilings in heats, a final, and each problem's
+ * matrices twice. */
 static double time_for(const tuner *x, const bucket *b)
 {
-    double sum = 0;
+    double sum = 0.7 * b->problems;
     for (int i = b->first; i < x->cases.count; i++)
-        sum += tune_is_in(x, b, i) ? flops(&x->cases.items[i]) / (0.7 * x->peak) : 0;
-    return (12 * 6 + 10) * sum;
+        if (tune_is_in(x, b, i))
+            sum += (12 * 6 + 10) * flops(&x->cases.items[i]) / (0.7 * x->peak);
+    return sum;
 }
 
 static int run_bucket(tuner *x, int first)
 {
     bucket b = bucket_at(x, first);
     cli_show_progress(x->done++, x->buckets);
-    if (is_usual(x->options) && cli_now() - x->start + time_for(x, &b) > most_seconds)
+    const double passed = cli_now() - x->start, expected = time_for(x, &b);
+    const double slowness = fmax(1, passed / fmax(x->expected, 1)); /* so far */
+    if (is_usual(x->options) && passed + slowness * expected > most_seconds)
         return x->left++, CLI_OK;
+    x->expected += expected;
     int rc = tune_run_heats(x, &b);
     if (rc == CLI_OK && is_raced(&b))
         rc = tune_run_final(x, &b);
@@ -191,6 +196,8 @@ static int run(tuner *x)
     const cli_options *o = x->options;
     int rc = is_usual(o) ? cli_collect_kinds(&x->cases, o) : cli_collect_cases(&x->cases, o);
     if (rc == CLI_OK)
+        rc = cli_tuning_path(x->path, sizeof x->path);
+    if (rc == CLI_OK)
         rc = check_file(x);
     if (rc == CLI_OK)
         rc = cli_open(&x->machine, o);
@@ -201,22 +208,26 @@ static int run(tuner *x)
     return rc;
 }
 
+/* --show, --import and --export, in an order that shows what has become of the file. */
+static int manage(tuner *x)
+{
+    const cli_options *o = x->options;
+    int rc = cli_tuning_path(x->path, sizeof x->path);
+    if (rc == CLI_OK && o->import_from)
+        rc = cli_tuning_import(x->path, o->import_from);
+    if (rc == CLI_OK && o->export_to)
+        rc = cli_tuning_export(x->path, o->export_to);
+    if (rc == CLI_OK && o->show)
+        rc = cli_tuning_show(x->path);
+    return rc;
+}
+
 int cli_tune(const cli_options *o)
 {
     tuner x;
     memset(&x, 0, sizeof x);
     x.options = o;
-    int rc = cli_tuning_path(x.path, sizeof x.path);
-    if (rc != CLI_OK)
-        return rc;
-    if (o->import_from)
-        rc = cli_tuning_import(x.path, o->import_from);
-    if (rc == CLI_OK && o->export_to)
-        rc = cli_tuning_export(x.path, o->export_to);
-    if (rc == CLI_OK && o->show)
-        rc = cli_tuning_show(x.path);
-    if (!o->show && !o->import_from && !o->export_to)
-        rc = run(&x);
+    int rc = o->show || o->import_from || o->export_to ? manage(&x) : run(&x);
     free(x.cases.items);
     free(x.lines);
     free(x.runners);

@@ -20,7 +20,7 @@ typedef struct tuner {
     cli_runner *runners; /* the chooser, and tilings that may be faster */
     cli_runner *heat;    /* the chooser, and those that run another way */
     int runner_count, heat_count;
-    double start, peak;
+    double start, expected, peak; /* expected: seconds, of the buckets that were raced */
     int buckets, done, kept, left;
     double log_kept;
 } tuner;

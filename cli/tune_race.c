@@ -6,9 +6,9 @@
  *     final    the chooser and the best of them, many rounds, of which alone the verdict is made:
  *              to be the best of many in the heats may have been luck
  *
- * A race gives each its turn in every round, so that both see the same clock and the same
- * neighbours. Of the final's sorted samples, those about sqrt(rounds) from the middle enclose the
- * median with 95 % certainty.
+ * A race gives each its turn in every round, and a round's gain is what counts: so both saw the
+ * same clock and the same neighbours. Of the sorted gains of n rounds, those sqrt(n) from the
+ * middle enclose the median with 95 % certainty.
  */
 #include "tile.h"
 #include "tune.h"
@@ -185,31 +185,35 @@ int tune_run_heats(tuner *x, bucket *b)
     return run_heat(x, b);
 }
 
-/* The samples that enclose the median with 95 % certainty; all of them if they are few. */
-static void enclose(const cli_runner *runner, double *low, double *high)
+/* The median of how many times as fast the tiling was, round by round, and what encloses it with
+ * 95 % certainty: all of them, if they are few. */
+static double gain_of(const tuner *x, double *low, double *high)
 {
-    const int middle = runner->sample_count / 2;
-    const int reach = (int)ceil(0.98 * sqrt(runner->sample_count));
-    *low = runner->samples[tg_max(middle - reach, 0)];
-    *high = runner->samples[tg_min(middle + reach, runner->sample_count - 1)];
+    const cli_runner *chooser = &x->heat[0], *tiling = &x->heat[1];
+    const int count = (int)tg_min(chooser->sample_count, tiling->sample_count), middle = count / 2;
+    const int reach = (int)ceil(0.98 * sqrt(count));
+    double gains[CLI_ROUNDS];
+    for (int i = 0; i < count; i++)
+        gains[i] = chooser->samples[i] / tiling->samples[i];
+    const double median = cli_median(gains, count);
+    *low = gains[tg_max(middle - reach, 0)];
+    *high = gains[tg_min(middle + reach, count - 1)];
+    return median;
 }
 
 int tune_run_final(tuner *x, bucket *b)
 {
     const int rounds = x->options->rounds ? x->options->rounds : ROUNDS;
-    int rc = CLI_OK;
-    for (int i = b->first; i < x->cases.count && rc == CLI_OK; i++) {
-        double low[2], high[2];
+    for (int i = b->first; i < x->cases.count; i++) {
+        double low, high;
         if (!tune_is_in(x, b, i))
             continue;
-        rc = race(x, i, x->heat, 2, rounds, seconds_of_final);
+        int rc = race(x, i, x->heat, 2, rounds, seconds_of_final);
         if (rc != CLI_OK)
             return rc;
-        for (int side = 0; side < 2; side++)
-            enclose(&x->heat[side], &low[side], &high[side]);
-        b->gain += log(x->heat[0].median / x->heat[1].median) / b->problems;
-        b->certain += log(low[0] / high[1]) / b->problems;
-        b->is_slower |= high[0] < low[1];
+        b->gain += log(gain_of(x, &low, &high)) / b->problems;
+        b->certain += log(low) / b->problems;
+        b->is_slower |= high < 1;
     }
-    return rc;
+    return CLI_OK;
 }

@@ -177,8 +177,8 @@ static tg_status judge(const devices *d, const char *line, const char **reason)
     return status;
 }
 
-/* Prints each line with a mark, and why it is not used. Lines that no machine could use are taken
- * out if they are to be. */
+/* Prints each line with a mark, and why it is not used. Lines that are not good on their device, as
+ * far as can be seen from here, are taken out if they are to be. */
 static int show_lines(cli_lines *lines, int takes_out)
 {
     devices d;
@@ -189,7 +189,7 @@ static int show_lines(cli_lines *lines, int takes_out)
         const char *reason = "";
         const int is_line = *line && *line != '#';
         const tg_status status = is_line ? judge(&d, line, &reason) : TG_OK;
-        const int is_bad = status != TG_OK && status != TG_NOT_SUPPORTED;
+        const int is_bad = status != TG_OK && status != TG_NO_DEVICE;
         used += is_line && status == TG_OK;
         if (is_line)
             printf("%s %s\n",

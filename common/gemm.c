@@ -80,7 +80,7 @@ static tg_status choose(tg_context *ctx, const tg_problem *p)
     if (same_shape(p, &ctx->planned))
         return TG_OK;
     tg_limits limits = ctx->limits;
-    const tg_tile *const tuned = ctx->is_forced ? NULL : tg_tuning_find(ctx, p);
+    const tg_tile *const given = ctx->is_forced ? &ctx->forced : tg_tuning_find(ctx, p);
     const char *refusal = ctx->is_forced ? tg_tile_refusal(ctx, &ctx->forced, p->a.type) : NULL;
     if (refusal)
         return tg_fail(ctx, TG_BAD_TILE, "the forced tiling on %s: %s", tg_type_name(p->a.type),
@@ -88,14 +88,14 @@ static tg_status choose(tg_context *ctx, const tg_problem *p)
     if (ctx->threads && limits.l1 > 0) /* a CPU's units are threads, a GPU's are not */
         limits.units = ctx->threads;
     ctx->planned.size = 0;
-    if (!tg_choose(p, &limits, ctx->is_forced ? &ctx->forced : tuned, &ctx->plan))
+    if (!tg_choose(p, &limits, given, &ctx->plan))
         refusal = "no row of the table multiplies it there";
-    else if (!ctx->is_forced && !tuned) /* what tg_force and tg_tuning_add took is there */
+    else if (!given) /* what tg_force or tg_tuning_add took is there */
         refusal = ctx->backend->missing(ctx, tg_tile_at(ctx->plan.row), p->a.type);
     if (refusal)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "a.type = %s on %s: %s", tg_type_name(p->a.type),
                        ctx->device_name, refusal);
-    ctx->plan.is_tuned = tuned != NULL;
+    ctx->plan.is_tuned = given && !ctx->is_forced;
     ctx->planned = *p;
     return TG_OK;
 }

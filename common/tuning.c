@@ -148,10 +148,10 @@ static tg_status check_origin(tg_context *ctx, const line *x)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "library %s wrote it, and this is %s", x->library,
                        library);
     if (strcmp(x->backend, ctx->backend->name) != 0)
-        return tg_fail(ctx, TG_NOT_SUPPORTED, "it is for %s, and this is %s", x->backend,
+        return tg_fail(ctx, TG_NO_DEVICE, "it is for %s, and this is %s", x->backend,
                        ctx->backend->name);
     if (strcmp(x->device, ctx->device_name) != 0)
-        return tg_fail(ctx, TG_NOT_SUPPORTED, "it is for \"%s\", and this is \"%s\"", x->device,
+        return tg_fail(ctx, TG_NO_DEVICE, "it is for \"%s\", and this is \"%s\"", x->device,
                        ctx->device_name);
     return TG_OK;
 }

@@ -410,8 +410,8 @@ TG_API tg_status tg_force(tg_context *ctx, const tg_tile *tile);
 TG_API int tg_tuning_path(char *path, size_t size);
 
 /* Uses a line in this context from now on, instead of one for the same problems. Refused, with the
- * reason: TG_BAD_ARGUMENT, it is no line; TG_NOT_SUPPORTED, it is not for this device, or not of
- * this library; TG_BAD_TILE, its tiling is not for this device. */
+ * reason: TG_BAD_ARGUMENT, it is no line; TG_NOT_SUPPORTED, another library wrote it; TG_NO_DEVICE,
+ * it is for another device; TG_BAD_TILE, its tiling is not for this one. */
 TG_API tg_status tg_tuning_add(tg_context *ctx, const char *line);
 
 /* Writes the line that runs problems such as this one with this tiling on this context's device,

@@ -157,8 +157,8 @@ static void test_refusals(tg_context *ctx)
     refuse(ctx, line, "= v1", "= v2", TG_NOT_SUPPORTED, "format v2|reads v1");
     refuse(ctx, line, library, "0.0.9-12345678 8x8x8/0x0/1x1/1/1 +1%", TG_NOT_SUPPORTED,
            "0.0.9-12345678 wrote it");
-    refuse(ctx, line, tg_device_backend(ctx), "metal", TG_NOT_SUPPORTED, "it is for metal");
-    refuse(ctx, line, device, "Another device", TG_NOT_SUPPORTED, "for \"Another device\"");
+    refuse(ctx, line, tg_device_backend(ctx), "metal", TG_NO_DEVICE, "it is for metal");
+    refuse(ctx, line, device, "Another device", TG_NO_DEVICE, "for \"Another device\"");
     refuse(ctx, line, text, "24x40x3/24x40/3x5/2/1", TG_BAD_TILE, "thread.n = 5");
     if (!api_is_cpu())
         return;

@@ -18,10 +18,11 @@ from pathlib import Path
 
 import cli_gpu
 import cli_multiply
+import cli_tune
 from cli_suite import (HERE, PROGRAM, UTF8, LeftOut, Run, build_wrong, integers, is_plot, main,
                        numpy, on_terminal, race_peer, save, save_zeros, start)
 
-COMMANDS = ["info", "tiles", "explain", "ladder", "multiply", "bench", "check"]
+COMMANDS = ["info", "tiles", "explain", "ladder", "multiply", "bench", "check", "tune"]
 
 
 def test_help(t):
@@ -316,5 +317,5 @@ def test_completion(t):
 
 
 if __name__ == "__main__":
-    everything = {**globals(), **vars(cli_multiply), **vars(cli_gpu)}
+    everything = {**globals(), **vars(cli_multiply), **vars(cli_gpu), **vars(cli_tune)}
     sys.exit(main({name: it for name, it in everything.items() if name.startswith("test_")}))
