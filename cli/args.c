@@ -29,7 +29,8 @@ static const option option_table[] = {
     {"--type", "TYPE", TYPE, AT(type),
      "f32, f64, f16, bf16, i8, or u8 with a B of i8 (default: f32)"},
     {"--tile", "TILING", TEXT, AT(tile),
-     "a row of `tilegemm tiles`, or text such as 128x128x8/64x64/8x8/4/2"},
+     "a row of `tilegemm tiles`, or text such as 128x128x8/64x64/8x8/4/2;\n"
+     "of bench, also all, or several rows with commas between"},
     {"-o", "C.npy", TEXT, AT(output), "the file to write; it may be one of the inputs"},
     {"--trans-a", NULL, FLAG, AT(trans_a), "multiply by the transpose of A"},
     {"--trans-b", NULL, FLAG, AT(trans_b), "multiply by the transpose of B"},

@@ -57,7 +57,7 @@ int cli_open(cli_machine *machine, const cli_options *options)
     if (options->threads && tg_set_threads(machine->ctx, options->threads) != TG_OK)
         rc = cli_fail_call(machine, "--threads");
     machine->threads = thread_count(machine);
-    if (rc == CLI_OK && options->tile && strcmp(options->tile, "all") != 0)
+    if (rc == CLI_OK && options->tile)
         rc = force_tile(machine, options->tile);
     if (rc != CLI_OK)
         cli_close(machine);

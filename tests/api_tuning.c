@@ -113,6 +113,24 @@ static void test_line(tg_context *ctx)
     CHECK_REFUSED(ctx, tg_tuning_print(ctx, &p, &tile, 8, again), TG_NOT_SUPPORTED, "unit stride");
 }
 
+/* However many lines there are, and in whatever order, each is found. */
+static void test_many(tg_context *ctx)
+{
+    enum { LINES = 30 };
+    tg_tile tile = {{0, 0, 0}, {0, 0}, {0, 0}, 0, 0, 0, TG_DOT, {0, 0, 0}};
+    line_text line;
+    add_other_row(ctx, product(64, 128, 1024, TG_F32), line, &tile);
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < LINES; i++) {
+            const uint64_t h = test_hash((uint64_t)i);
+            const tg_problem p = product(1 << h % 12, 1 << h / 12 % 12, 1 << h / 144 % 12, TG_F32);
+            CHECK_OK(ctx, tg_tuning_print(ctx, &p, &tile, i, line));
+            if (pass == 0)
+                CHECK_OK(ctx, tg_tuning_add(ctx, line));
+            CHECK_SAY(is_tuned(ctx, p), "a line of %d is not found: %s", LINES, line);
+        }
+}
+
 /* ---------------------------------------------------------------------------------- refusals */
 
 /* The line with one text in place of another. */
@@ -295,6 +313,7 @@ void test_tuning(void)
     CHECK_INT(tg_open(&ctx, api_backend(), 0), TG_OK);
     CHECK_OK(ctx, tg_set_threads(ctx, 2));
     test_line(ctx);
+    test_many(ctx);
     test_refusals(ctx);
     test_file(ctx);
     tg_close(ctx);

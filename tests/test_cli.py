@@ -200,6 +200,8 @@ def test_bench(t):
            says=[f"^{name} " for name in ["40x40x40", "8x9x10", "16x16x16", "32x32x32"]])
     t.good("bench", "40", "--tile", "all", "--rounds", 1,
            says=[f"^40x40x40 +{row} " for row in ["v0_global", "k5_2d", "k10_warp", "t24x40x3"]])
+    run = t.good("bench", "40", "--tile", "c6x8,v4_reg", "--rounds", 1)
+    t.expect(re.findall(r"^40x40x40 +(\w+) ", run.out, re.M)[1:] == ["v4_reg", "c6x8"], "two", run)
     for text, says in [("64\n64x\n", "shapes, line 2: .*no shape"),
                        ("64 64 64\n", "line 1: \"64 64\" is neither"),
                        ("64 NN *0\n", "is neither"), ("# none\n", "has no shape in it")]:
