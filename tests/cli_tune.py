@@ -30,9 +30,11 @@ def why(t, *args, env, traced=True):
 
 
 def tune(t, env, *args):
-    """A race of two rounds in a bucket of two shapes, and one in another."""
+    """A bucket of two shapes, and one of one. The lines that there are have no part in the race, or
+    the trace would tell of them."""
     Path("shapes").write_text("30x60x33\n33x66x30\n9 *3\n")
-    return t.good("tune", "--shapes", "shapes", "--threads", 1, "--rounds", 3, *args, env=env)
+    return t.good("tune", "--shapes", "shapes", "--threads", 1, "--rounds", 3, *args,
+                  env={**env, "TILEGEMM_TRACE": "1"})
 
 
 def test_tune(t):
@@ -58,9 +60,19 @@ def test_tune(t):
     t.expect(re.findall(r'"tuned": (\w+)', run.out) == ["true", "false"], "a log says so", run)
     run = t.good("tune", "--show", env={**tuned, **UTF8}, says=["^tuned/lines.txt$", "^✗ nonsense$",
                  f"^✓ {re.escape(KEY)}", "^✗ cpu .*Another CPU", "^2 lines for this machine"])
-    run = tune(t, {**env, "SLOW_TILINGS": "1"})
+    run = tune(t, {**env, "SLOW": "tilings"})
     t.says(run, "^0 of 2 buckets have")
     t.expect(lines_of("tuned/lines.txt") == others, "a line that is slower now goes", run)
+
+
+def test_tune_doubts(t):
+    """Gains that are large, but on one shape a loss; and those that two rounds of five deny."""
+    env = build_slow()
+    for slow, kept in [("m33", 1), ("some", 0)]:
+        run = tune(t, {**env, "SLOW": slow, "TILEGEMM_TUNING": slow}, "--rounds", 10)
+        t.says(run, f"^{kept} of 2 buckets have")
+        t.says(run, r"^32x64x32 NN +2 +\d+ +\+\d+\.\d %")
+        t.expect(not any(line.startswith(KEY) for line in lines_of(slow)), "there is a doubt", run)
 
 
 def test_tune_terminal(t):
