@@ -190,14 +190,14 @@ int tune_run_heats(tuner *x, bucket *b)
 static double gain_of(const tuner *x, double *low, double *high)
 {
     const cli_runner *chooser = &x->heat[0], *tiling = &x->heat[1];
-    const int count = (int)tg_min(chooser->sample_count, tiling->sample_count), middle = count / 2;
-    const int reach = (int)ceil(0.98 * sqrt(count));
+    const int count = (int)tg_min(chooser->sample_count, tiling->sample_count);
+    const int left_out = (int)tg_max(count / 2 - (int)ceil(0.98 * sqrt(count)), 0);
     double gains[CLI_ROUNDS];
     for (int i = 0; i < count; i++)
         gains[i] = chooser->samples[i] / tiling->samples[i];
     const double median = cli_median(gains, count);
-    *low = gains[tg_max(middle - reach, 0)];
-    *high = gains[tg_min(middle + reach, count - 1)];
+    *low = gains[left_out];
+    *high = gains[count - 1 - left_out];
     return median;
 }
 
