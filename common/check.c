@@ -90,6 +90,24 @@ static int views_overlap(const view *x, const view *y)
            view_holds(y, x_last);
 }
 
+tg_reach tg_reach_of(const tg_input *x, int64_t rows, int64_t cols, int64_t batch)
+{
+    const int64_t bytes = (int64_t)tg_type_size(x->type);
+    const int64_t span[3] = {(rows - 1) * x->row_stride, (cols - 1) * x->col_stride,
+                             (batch - 1) * x->batch_stride};
+    tg_reach reach = {0, bytes};
+    for (int d = 0; d < 3; d++)
+        *(span[d] < 0 ? &reach.begin : &reach.end) += span[d] * bytes;
+    return reach;
+}
+
+int tg_lie_apart(const void *x, tg_reach x_reach, const void *y, tg_reach y_reach)
+{
+    const uintptr_t x_at = (uintptr_t)x, y_at = (uintptr_t)y;
+    return x_at + (uintptr_t)x_reach.end <= y_at + (uintptr_t)y_reach.begin ||
+           y_at + (uintptr_t)y_reach.end <= x_at + (uintptr_t)x_reach.begin;
+}
+
 static int64_t greatest_common_divisor(int64_t x, int64_t y)
 {
     return y ? greatest_common_divisor(y, x % y) : x;
@@ -173,7 +191,7 @@ tg_status tg_check_scalars(tg_context *ctx, const tg_problem *p)
         return ctx->status;
     if (p->compute != TG_STRICT)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "compute = %d is not TG_STRICT (0)", (int)p->compute);
-    if (p->flags)
+    if (p->flags & ~(uint32_t)TG_BATCH_INVARIANT)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "flags = 0x%" PRIx32 " holds an unknown flag",
                        p->flags);
     return TG_OK;

@@ -10,6 +10,13 @@
 static tg_status use_environment(tg_context *ctx)
 {
     const char *tile_text = getenv("TILEGEMM_TILE"), *threads = getenv("TILEGEMM_THREADS");
+    const char *is_invariant = getenv("TILEGEMM_BATCH_INVARIANT");
+    if (is_invariant && *is_invariant) {
+        if (strcmp(is_invariant, "0") != 0 && strcmp(is_invariant, "1") != 0)
+            return tg_fail(ctx, TG_BAD_ARGUMENT, "TILEGEMM_BATCH_INVARIANT = \"%s\" is not 0 or 1",
+                           is_invariant);
+        ctx->flags = *is_invariant == '1' ? TG_BATCH_INVARIANT : 0;
+    }
     if (threads && *threads) {
         char *end;
         long count = strtol(threads, &end, 10);
@@ -92,7 +99,7 @@ tg_status tg_set_threads(tg_context *ctx, int threads)
     if (threads < 0 || threads > TG_TILE_MAX)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "threads = %d is not 0 .. %d", threads, TG_TILE_MAX);
     ctx->threads = threads;
-    ctx->planned.size = 0;
+    ctx->given.size = 0;
     return tg_succeed(ctx);
 }
 
@@ -177,7 +184,7 @@ tg_status tg_force(tg_context *ctx, const tg_tile *tile)
 {
     NEED_OPEN(ctx);
     ctx->is_forced = 0;
-    ctx->planned.size = 0;
+    ctx->given.size = 0;
     if (!tile)
         return tg_succeed(ctx);
 #define TG_X(name, value, text, ctype) &&tg_tile_refusal(ctx, tile, name)

@@ -30,11 +30,20 @@ static int has_nothing_to_do(const tg_problem *p)
     return p->m == 0 || p->n == 0 || p->batch == 0 || (p->k == 0 && p->beta == 1);
 }
 
-/* volatile, because gcc 12 takes two such roundings side by side for nothing at all. */
-static double rounded_to_float(double x)
+/* alpha and beta have the type that products are summed in. (volatile, because gcc 12 takes two
+ * such roundings side by side for nothing at all.) */
+static void round_scalars(tg_problem *p)
 {
-    volatile float rounded = (float)x;
-    return rounded;
+    if (tg_sum_type(p->a.type) != TG_F32)
+        return;
+    volatile float alpha = (float)p->alpha, beta = (float)p->beta;
+    p->alpha = alpha;
+    p->beta = beta;
+}
+
+static int is_in_columns(const tg_problem *p)
+{
+    return p->c.row_stride == 1 && (p->c.col_stride != 1 || p->n == 1);
 }
 
 /* Checks, and brings the problem to the form that backends take. */
@@ -42,17 +51,15 @@ static tg_status prepare(tg_context *ctx, tg_problem *p, int with_data)
 {
     if (tg_check_scalars(ctx, p))
         return ctx->status;
+    p->flags |= ctx->flags;
     if (p->m == 0 || p->n == 0 || p->batch == 0)
         return TG_OK;
-    if (tg_sum_type(p->a.type) == TG_F32) {
-        p->alpha = rounded_to_float(p->alpha);
-        p->beta = rounded_to_float(p->beta);
-    }
+    round_scalars(p);
     if (tg_check_matrices(ctx, p, with_data))
         return ctx->status;
     if (p->alpha == 0)
         p->k = 0;
-    if (p->c.row_stride == 1 && (p->c.col_stride != 1 || p->n == 1)) { /* C^T = B^T A^T */
+    if (is_in_columns(p)) { /* C^T = B^T A^T */
         const tg_problem q = *p;
         p->m = q.n, p->n = q.m;
         p->a = q.b, p->a.row_stride = q.b.col_stride, p->a.col_stride = q.b.row_stride;
@@ -64,39 +71,96 @@ static tg_status prepare(tg_context *ctx, tg_problem *p, int with_data)
     return TG_OK;
 }
 
-/* Would the chooser, which looks at nothing else, say the same of both? */
-static int same_shape(const tg_problem *p, const tg_problem *q)
-{
-    return p->m == q->m && p->n == q->n && p->k == q->k && p->batch == q->batch &&
-           p->a.type == q->a.type && p->b.type == q->b.type && p->c.type == q->c.type &&
-           p->size == q->size && p->a.row_stride == q->a.row_stride &&
-           p->a.col_stride == q->a.col_stride && p->b.row_stride == q->b.row_stride &&
-           p->b.col_stride == q->b.col_stride;
-}
-
 /* ctx->plan := how to run this problem. */
 static tg_status choose(tg_context *ctx, const tg_problem *p)
 {
-    if (same_shape(p, &ctx->planned))
-        return TG_OK;
     tg_limits limits = ctx->limits;
-    const tg_tile *const given = ctx->is_forced ? &ctx->forced : tg_tuning_find(ctx, p);
+    const tg_tile *const stated = ctx->is_forced ? &ctx->forced : tg_tuning_find(ctx, p);
     const char *refusal = ctx->is_forced ? tg_tile_refusal(ctx, &ctx->forced, p->a.type) : NULL;
     if (refusal)
         return tg_fail(ctx, TG_BAD_TILE, "the forced tiling on %s: %s", tg_type_name(p->a.type),
                        refusal);
     if (ctx->threads && limits.l1 > 0) /* a CPU's units are threads, a GPU's are not */
         limits.units = ctx->threads;
-    ctx->planned.size = 0;
-    if (!tg_choose(p, &limits, given, &ctx->plan))
+    ctx->plans++;
+    if (!tg_choose(p, &limits, stated, &ctx->plan))
         refusal = "no row of the table multiplies it there";
-    else if (!given) /* what tg_force or tg_tuning_add took is there */
+    else if (!stated) /* what tg_force or tg_tuning_add took is there */
         refusal = ctx->backend->missing(ctx, tg_tile_at(ctx->plan.row), p->a.type);
     if (refusal)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "a.type = %s on %s: %s", tg_type_name(p->a.type),
                        ctx->device_name, refusal);
-    ctx->plan.is_tuned = given && !ctx->is_forced;
+    ctx->plan.is_tuned = stated && !ctx->is_forced;
+    return TG_OK;
+}
+
+/* ---------------------------------------------------------------------------- what is known
+ * People multiply the same shape again and again, and small ones too: of a problem like the last
+ * that was planned, only data, alpha and beta are looked at. */
+
+static int same_input(const tg_input *x, const tg_input *y)
+{
+    return x->row_stride == y->row_stride && x->col_stride == y->col_stride &&
+           x->batch_stride == y->batch_stride && x->type == y->type;
+}
+
+static int is_known(const tg_context *ctx, const tg_problem *p)
+{
+    const tg_problem *q = &ctx->given;
+    return q->size != 0 && q->m == p->m && q->n == p->n && q->k == p->k && q->batch == p->batch &&
+           same_input(&p->a, &q->a) && same_input(&p->b, &q->b) &&
+           p->c.row_stride == q->c.row_stride && p->c.col_stride == q->c.col_stride &&
+           p->c.batch_stride == q->c.batch_stride && p->c.type == q->c.type &&
+           p->compute == q->compute && p->flags == q->flags && p->c.type != TG_I32;
+}
+
+static void remember(tg_context *ctx, const tg_problem *given, const tg_problem *p)
+{
+    const tg_problem *g = &ctx->given;
+    ctx->given = *given;
     ctx->planned = *p;
+    ctx->is_swapped = is_in_columns(g);
+    ctx->reach[0] = tg_reach_of(&g->a, g->m, g->k, g->batch);
+    ctx->reach[1] = tg_reach_of(&g->b, g->k, g->n, g->batch);
+    ctx->reach[2] = tg_reach_of(
+        &(tg_input){g->c.data, g->c.row_stride, g->c.col_stride, g->c.batch_stride, g->c.type},
+        g->m, g->n, g->batch);
+}
+
+/* *p := the known problem with these data, alpha and beta. False where they need a closer look. */
+static int renew(const tg_context *ctx, const tg_problem *given, tg_problem *p)
+{
+    if (!given->a.data || !given->b.data || !given->c.data ||
+        !tg_lie_apart(given->c.data, ctx->reach[2], given->a.data, ctx->reach[0]) ||
+        !tg_lie_apart(given->c.data, ctx->reach[2], given->b.data, ctx->reach[1]))
+        return 0;
+    *p = ctx->planned;
+    p->a.data = ctx->is_swapped ? given->b.data : given->a.data;
+    p->b.data = ctx->is_swapped ? given->a.data : given->b.data;
+    p->c.data = given->c.data;
+    p->alpha = given->alpha;
+    p->beta = given->beta;
+    round_scalars(p);
+    return p->alpha != 0;
+}
+
+/* Brings the problem to the form that backends take, and ctx->plan to it, if there is anything to
+ * do. */
+static tg_status plan(tg_context *ctx, const tg_problem *given, tg_problem *p, int with_data)
+{
+    const int known = is_known(ctx, given);
+    if (known && renew(ctx, given, p))
+        return TG_OK;
+    *p = *given;
+    if (prepare(ctx, p, with_data))
+        return ctx->status;
+    if (has_nothing_to_do(p) || (known && p->k > 0))
+        return TG_OK;
+    ctx->given.size = 0;
+    if (choose(ctx, p))
+        return ctx->status;
+    if (p->k > 0)
+        remember(ctx, given, p);
     return TG_OK;
 }
 
@@ -117,14 +181,15 @@ static tg_status have_workspace(tg_context *ctx, size_t bytes)
     return TG_OK;
 }
 
-static tg_status multiply(tg_context *ctx, tg_problem *p)
+static tg_status multiply(tg_context *ctx, const tg_problem *given)
 {
-    if (prepare(ctx, p, 1))
+    tg_problem p;
+    if (plan(ctx, given, &p, 1))
         return ctx->status;
-    if (has_nothing_to_do(p))
+    if (has_nothing_to_do(&p))
         return tg_succeed(ctx);
-    if (choose(ctx, p) || have_workspace(ctx, ctx->backend->workspace(ctx, p, &ctx->plan)) ||
-        ctx->backend->gemm(ctx, p, &ctx->plan))
+    if (have_workspace(ctx, ctx->backend->workspace(ctx, &p, &ctx->plan)) ||
+        ctx->backend->gemm(ctx, &p, &ctx->plan))
         return ctx->status;
     return tg_succeed(ctx);
 }
@@ -138,29 +203,24 @@ tg_status tg_need_open(tg_context *ctx)
 
 tg_status tg_gemm(tg_context *ctx, const tg_problem *problem)
 {
-    tg_problem p;
+    tg_problem given;
     tg_status status = tg_need_open(ctx);
-    if (status || (status = read_problem(ctx, problem, &p)))
+    if (status || (status = read_problem(ctx, problem, &given)))
         return status;
-    return multiply(ctx, &p);
+    return multiply(ctx, &given);
 }
 
 tg_status tg_gemm_workspace(tg_context *ctx, const tg_problem *problem, size_t *bytes)
 {
-    tg_problem p;
+    tg_problem given, p;
     tg_status status = tg_need_open(ctx);
-    if (status || (status = read_problem(ctx, problem, &p)))
+    if (status || (status = read_problem(ctx, problem, &given)))
         return status;
     if (!bytes)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "bytes is NULL");
-    if (prepare(ctx, &p, 0))
+    if (plan(ctx, &given, &p, 0))
         return ctx->status;
-    *bytes = 0;
-    if (has_nothing_to_do(&p))
-        return tg_succeed(ctx);
-    if (choose(ctx, &p))
-        return ctx->status;
-    *bytes = ctx->backend->workspace(ctx, &p, &ctx->plan);
+    *bytes = has_nothing_to_do(&p) ? 0 : ctx->backend->workspace(ctx, &p, &ctx->plan);
     return tg_succeed(ctx);
 }
 
@@ -172,21 +232,21 @@ tg_status tg_describe(tg_context *ctx, const tg_problem *problem, tg_problem *p)
     return prepare(ctx, p, 0);
 }
 
-tg_status tg_pick(tg_context *ctx, const tg_problem *problem, tg_plan *plan)
+tg_status tg_pick(tg_context *ctx, const tg_problem *problem, tg_plan *picked)
 {
-    tg_problem p;
+    tg_problem given, p;
     tg_status status = tg_need_open(ctx);
-    if (status || (status = read_problem(ctx, problem, &p)))
+    if (status || (status = read_problem(ctx, problem, &given)))
         return status;
-    if (!plan)
+    if (!picked)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "plan is NULL");
-    if (plan->size != sizeof *plan)
-        return tg_fail(ctx, TG_BAD_ARGUMENT, "plan.size = %zu is not %zu", plan->size,
-                       sizeof *plan);
-    if (prepare(ctx, &p, 0) || choose(ctx, &p))
+    if (picked->size != sizeof *picked)
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "plan.size = %zu is not %zu", picked->size,
+                       sizeof *picked);
+    if (plan(ctx, &given, &p, 0) || (has_nothing_to_do(&p) && choose(ctx, &p)))
         return ctx->status;
-    *plan = ctx->plan;
-    plan->size = sizeof *plan;
+    *picked = ctx->plan;
+    picked->size = sizeof *picked;
     return tg_succeed(ctx);
 }
 

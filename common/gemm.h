@@ -20,6 +20,11 @@
 
 typedef struct tg_backend tg_backend;
 
+/* The bytes of a matrix: from data + begin to before data + end. */
+typedef struct tg_reach {
+    int64_t begin, end;
+} tg_reach;
+
 /* A line of the tuning file, packed: what it is for, and the tiling. */
 typedef struct tg_tuned {
     uint64_t key;
@@ -31,13 +36,18 @@ struct tg_context {
     void *device; /* the backend's own */
     char device_name[128];
     tg_limits limits;
-    int threads; /* 0: as many as limits.units */
+    int threads;    /* 0: as many as limits.units */
+    uint32_t flags; /* of every problem */
     int is_forced;
     tg_tile forced;
     tg_tuned *tuned; /* in the order of their keys */
     int tuned_count;
-    tg_problem planned; /* the last problem that was planned (size 0: none), and its plan: */
-    tg_plan plan;       /* people multiply the same shape again and again                  */
+    tg_problem given;   /* the last problem that was planned, as it came (size 0: none), */
+    tg_problem planned; /* as the backend takes it,                                      */
+    int is_swapped;     /* with B for A,                                                 */
+    tg_reach reach[3];  /* the memory of A, B and C as they came,                        */
+    tg_plan plan;       /* its plan,                                                     */
+    uint64_t plans;     /* and how many there have been                                  */
     void *workspace;
     size_t workspace_bytes;
     int workspace_is_callers;
@@ -91,6 +101,10 @@ tg_type tg_sum_type(tg_type type);
  * with_data 0, no pointer is looked at. m, n and batch are positive for the second. */
 tg_status tg_check_scalars(tg_context *ctx, const tg_problem *p);
 tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data);
+
+/* The reach of a batch of matrices that passed those checks; and do two have no byte in common? */
+tg_reach tg_reach_of(const tg_input *x, int64_t rows, int64_t cols, int64_t batch);
+int tg_lie_apart(const void *x, tg_reach x_reach, const void *y, tg_reach y_reach);
 
 /* "block.m = 12 is not a multiple ...": the verdict as a sentence in text[size]. */
 void tg_verdict_print(tg_verdict verdict, char *text, size_t size);

@@ -19,7 +19,8 @@ static const double cycles_per_vector_of_c = 2, cycles_per_tile = 30;
 static const double cycles_of_far_vector = 30; /* of C from beyond L2, fetched all at once */
 static const int64_t most_misses = 12;         /* that a core waits for at a time */
 static const double cycles_to_transpose = 1, cycles_to_copy = 0.5; /* one element, packing it */
-static const double cycles_of_split_load = 0.8; /* a vector of B that lies across cache lines */
+static const double cycles_of_split_load = 0.2; /* a vector of B across two lines of L1, */
+static const double cycles_of_far_split = 0.8;  /* or beyond L1 */
 static const double cycles_of_crowding = 2; /* rows half a page apart, or more, share cache sets */
 /* A thread is worth waking for this many floating-point operations. */
 static const double flops_per_thread = 1e6;
@@ -56,8 +57,9 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     double step = (accumulators + fmas_not_overlapped) / fmas_per_cycle;
     step = step > fma_latency ? step : fma_latency;
     step += cycles_per_load * (t.thread.m + vectors);
+    const int is_far = p->k * (p->n + t.thread.m) * bytes > l->l1 * 3 / 4;
     if (plan->b_in_place && p->b.row_stride % t.vec)
-        step += cycles_of_split_load * vectors;
+        step += (is_far ? cycles_of_far_split : cycles_of_split_load) * vectors;
     if ((plan->a_in_place && p->a.row_stride % (2048 / bytes) == 0) ||
         (plan->b_in_place && p->b.row_stride % (2048 / bytes) == 0))
         step += cycles_of_crowding;

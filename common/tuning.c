@@ -203,7 +203,7 @@ static tg_status keep(tg_context *ctx, const tg_tuned *tuned)
         old = &more[at];
     }
     *old = *tuned;
-    ctx->planned.size = 0;
+    ctx->given.size = 0;
     return TG_OK;
 }
 
@@ -225,7 +225,8 @@ const tg_tile *tg_tuning_find(const tg_context *ctx, const tg_problem *p)
 {
     const int trans = trans_of(p);
     const int64_t sizes[SIZES] = {p->m, p->n, p->k, p->batch};
-    if (ctx->tuned_count == 0 || trans < 0)
+    const int keeps_bits = ctx->limits.l1 > 0 || !(p->flags & TG_BATCH_INVARIANT);
+    if (ctx->tuned_count == 0 || trans < 0 || !keeps_bits)
         return NULL;
     const tg_tuned *tuned = find(ctx, key_of(p->a.type, trans, sizes, threads_of(ctx)));
     return tuned ? &tuned->tile : NULL;

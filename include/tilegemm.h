@@ -132,9 +132,9 @@ typedef struct tg_context tg_context;
  * tg_last_error, tg_last_status and tg_close take such a context. (*ctx is NULL only if ctx could
  * not be allocated: TG_OUT_OF_MEMORY.)
  * Environment read here: TILEGEMM_TILE (a tiling, see tg_force), TILEGEMM_THREADS (see
- * tg_set_threads), TILEGEMM_ISA (CPU: the instruction set to use at most; `tilegemm info` lists
- * them). A value that cannot be used is an error of tg_open; a line of the tuning file that cannot
- * be used is none (see tg_tuning_add). */
+ * tg_set_threads), TILEGEMM_BATCH_INVARIANT (1: every call has that flag), TILEGEMM_ISA (CPU: the
+ * instruction set to use at most; `tilegemm info` lists them). A value that cannot be used is an
+ * error of tg_open; a line of the tuning file that cannot be used is none (see tg_tuning_add). */
 TG_API tg_status tg_open(tg_context **ctx, const char *backend, int device);
 
 /* Waits for the context's work and frees all it holds. NULL is fine. */
@@ -214,6 +214,15 @@ typedef struct tg_output {
  * rounded operations. */
 typedef enum tg_compute { TG_STRICT = 0 } tg_compute;
 
+/* Flags of a problem, to be added up.
+ * TG_BATCH_INVARIANT  An element of C gets bits that follow from its row of A, its column of B, k,
+ *                     alpha and beta alone: not from m, n, the batch, its place in them, strides,
+ *                     alignment, or the kernel that is chosen, for a device and a type (and a
+ *                     forced tiling). On the CPU that is always so, and the flag is free. A GPU
+ * then chooses only among rows that sum along k in one order, and splits no k. Without it too, one
+ * problem gives the same bits each time, on each stream, with any number of threads. */
+typedef enum tg_flag { TG_BATCH_INVARIANT = 1 } tg_flag;
+
 /* c[x] := alpha * a[x] * b[x] + beta * c[x] for 0 <= x < batch, where a[x] is m x k (as it is to
  * be multiplied, so transposes end here), b[x] is k x n, c[x] is m x n. Their types are a line of
  * the table of element types: products of f16 that are kept in f32, say, are
@@ -234,7 +243,7 @@ typedef struct tg_problem {
     tg_output c;
     double alpha, beta;
     tg_compute compute;
-    uint32_t flags; /* 0 */
+    uint32_t flags; /* of tg_flag; 0: none */
 } tg_problem;
 
 #define TG_PROBLEM_INIT                                                                   \
@@ -391,17 +400,16 @@ TG_API tg_status tg_force(tg_context *ctx, const tg_tile *tile);
  *     cpu f32 NT 1024x64x4096 *1 threads 2 AMD EPYC 9B14, avx512 = v1 0.1.0-5f3a9c21
  *         0x0x0/0x0/14x32/16/1 +8%                                      (it is one line there)
  *
- * What stands before the = are the problems and the device that it is for: the type of A; which of
- * A and B lie transposed, of matrices with a unit stride, C in rows; m x n x k and the batch, as
- * the powers of two that stand for all sizes nearest to them on a logarithmic scale; the threads
- * that a CPU's context may use; and the device by its name. Behind it are the format, the library,
- * the tiling and by how much it was faster.
+ * Before the = stand the problems and the device that it is for: the type of A; which of A and B
+ * lie transposed, C in rows; m x n x k and the batch, as the powers of two that stand for all sizes
+ * nearest to them on a logarithmic scale; the threads that a CPU's context may use; and the device
+ * by its name. Behind it stand the format, the library, the tiling and by how much it was faster.
  *
  * tg_open reads the file; tg_force wins over its lines, and they win over the chooser. A line that
  * is of another device, of another library or table of tilings, not legal, or no such line at all
- * is skipped, and TILEGEMM_TRACE=1 says which and why. A tiling for a CPU leaves its block to the
- * caches, has stages, one slice, and form outer or outer_t: so no line changes a bit of a result.
- */
+ * is skipped, and TILEGEMM_TRACE=1 says which and why. A CPU's tiling leaves its block to the
+ * caches, has stages, one slice and a form other than dot, so that it changes no bit of a result. A
+ * GPU's may, and is not used with TG_BATCH_INVARIANT. */
 #define TG_TUNING_LINE 512
 
 /* The path of the tuning file in path[size], cut as snprintf does, and the length of all of it:

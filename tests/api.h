@@ -11,6 +11,7 @@ void test_other_arguments(tg_context *ctx);
 void test_overlap(tg_context *ctx);
 void test_sizes(tg_context *ctx); /* empty, NULL, huge: what is accepted and what is not */
 void test_types(tg_context *ctx);
+void test_bits(tg_context *ctx); /* those of an element, wherever it is computed */
 void test_open(void);
 void test_settings(tg_context *ctx);
 void test_tuning(void);

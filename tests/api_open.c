@@ -123,6 +123,10 @@ static void test_all_environments(void)
         snprintf(parts, sizeof parts, "TILEGEMM_THREADS|%s", bad[i]);
         test_environment("TILEGEMM_THREADS", bad[i], TG_BAD_ARGUMENT, parts);
     }
+    test_environment("TILEGEMM_BATCH_INVARIANT", "0", TG_OK, "");
+    test_environment("TILEGEMM_BATCH_INVARIANT", "1", TG_OK, "");
+    test_environment("TILEGEMM_BATCH_INVARIANT", "yes", TG_BAD_ARGUMENT,
+                     "TILEGEMM_BATCH_INVARIANT|yes");
     if (!api_is_cpu()) {
         test_print("TILEGEMM_ISA is the CPU's alone\n");
         return;

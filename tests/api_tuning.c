@@ -198,7 +198,7 @@ static void test_refusals(tg_context *ctx)
  */
 
 /* Whatever line a CPU takes, its sums have the same bits as the chooser's. */
-static void test_bits(void)
+static void test_same_bits(void)
 {
     static float a[M * K], b[K * N], wanted[M * N], c[M * N];
     tg_problem p = product(M, N, K, TG_F32);
@@ -318,7 +318,7 @@ void test_tuning(void)
     test_file(ctx);
     tg_close(ctx);
     if (api_is_cpu())
-        test_bits();
+        test_same_bits();
     before ? setenv("TILEGEMM_TUNING", before, 1) : unsetenv("TILEGEMM_TUNING");
     free(before);
 }

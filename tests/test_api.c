@@ -3,8 +3,8 @@
  * What the header promises about calls: arguments, contexts, threads. While the parts run, stdout
  * and stderr lead to a file that must stay empty: the library does not print.
  *
- *     test_api [PART]     arguments, types, overlap, contexts, tuning, threads or fork; all
- *                         without it
+ *     test_api [PART]     arguments, types, bits, overlap, contexts, tuning, threads or fork;
+ *                         all without it
  *
  * The backend is the CPU, or the one that TG_TEST_BACKEND names. */
 #define _GNU_SOURCE
@@ -132,6 +132,8 @@ int main(int argc, char **argv)
     }
     if (is_wanted("types", argc, argv))
         test_types(ctx);
+    if (is_wanted("bits", argc, argv))
+        test_bits(ctx);
     if (is_wanted("overlap", argc, argv))
         test_overlap(ctx);
     if (is_wanted("contexts", argc, argv)) {

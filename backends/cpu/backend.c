@@ -163,6 +163,7 @@ static tg_status cpu_open(tg_context *ctx, int device)
     if (!cpu)
         return tg_fail(ctx, TG_OUT_OF_MEMORY, "%zu bytes could not be had", sizeof *cpu);
     cpu->isa = isa;
+    cpu->planned = 0;
     cpu->started = seconds();
     ctx->device = cpu;
     read_name(ctx->device_name, sizeof ctx->device_name, isa->name);
@@ -195,7 +196,7 @@ tg_kernel tg_cpu_kernel(const tg_isa *isa, tg_tile tile, tg_type type)
             continue;
         if (t.thread.m == tile.thread.m && t.thread.n == tile.thread.n)
             return kernel;
-        if (kernel.is_ragged && t.thread.m >= tile.thread.m && t.thread.n >= tile.thread.n)
+        if (kernel.grain && t.thread.m >= tile.thread.m && t.thread.n >= tile.thread.n)
             found = kernel;
     }
     return found;

@@ -14,24 +14,25 @@ enum { TG_CPU_KINDS = 2, TG_CPU_ROWS = 96 }; /* f32, f64; rows of the table, at 
 /* The kernels that multiply A and B of a type: those of f64, or of f32 for all others. */
 static inline int tg_cpu_kind(tg_type type) { return type == TG_F64; }
 
-/* One thread tile: c := alpha * a * b + beta * c over k, rows x (vectors * vec).
- * a is rows x k with the strides given, b is k x (vectors * vec) with unit column stride.
- * beta == 0: c is only written. Strides count elements. */
+/* One thread tile: c := alpha * a * b + beta * c over k, rows x columns. a is rows x k with the
+ * strides given, b is k x columns with unit column stride. beta == 0: c is only written. Strides
+ * count elements. */
 typedef struct tg_step {
     int64_t k;
     const void *a, *b;
     void *c;
     int64_t a_row, a_col, b_row, c_row;
     const char *next, *next_end; /* needed soon: run may fetch some of it, and moves next on */
-    int rows, vectors;
+    int rows, columns;
+    int is_near; /* a and b are in L1: nothing of them is to be fetched */
     double alpha, beta;
 } tg_step;
 
-/* run also takes fewer rows and vectors than the thread tile has, if is_ragged; else it ignores
- * both and always does all of the tile. */
+/* run also takes fewer rows than the thread tile has, and fewer columns if they are a multiple of
+ * grain, which is 1 or vec. With grain 0 it always does all of the tile. */
 typedef struct tg_kernel {
-    void (*run)(tg_step *step); /* NULL where vec is wider than a register */
-    int is_ragged;
+    void (*run)(tg_step *step); /* NULL where the registers are too small or too few */
+    int grain;
 } tg_kernel;
 
 /* to[o * to_outer + i * to_inner] = from[o * from_outer + i * from_inner], outer x inner elements
@@ -55,9 +56,31 @@ typedef struct tg_isa {
     double (*spin[TG_CPU_KINDS])(int64_t rounds, double *sink);
 } tg_isa;
 
+/* What all threads know of a call. */
+typedef struct tg_job {
+    const tg_problem *p;
+    const tg_plan *plan;
+    const tg_isa *isa;
+    tg_tile tile; /* filled in; block.k is that of the problem where nothing is staged */
+    tg_kernel kernel;
+    tg_copy *copy;                /* of elements as kernels take them */
+    tg_add *add;                  /* to a C of integers; else NULL */
+    int64_t bytes;                /* of an element of panels and sums */
+    int64_t slice;                /* of k, in one pass over C */
+    int64_t a_bytes, b_bytes;     /* of staging for one team */
+    int64_t sums_row, sums_bytes; /* of sums beside C; 0 if C takes them itself */
+    int64_t strips, cells;        /* cells = batch x strips */
+    int64_t grain, pieces;        /* what the edges of strips are multiples of, and how many */
+    int strips_cut_m;             /* strips are rows of C, else columns */
+    int is_direct;                /* one block, and nothing to stage */
+    int is_near;                  /* which lies in L1 */
+} tg_job;
+
 /* A backend's own part of a context. */
 typedef struct tg_cpu {
     const tg_isa *isa;
+    uint64_t planned; /* the context's plans when the job was made */
+    tg_job job;
     double started; /* the stopwatch, in seconds */
 } tg_cpu;
 

@@ -35,24 +35,6 @@ typedef struct range {
 
 enum { ROWS_AT_ONCE = 16 };
 
-/* What all threads know of a call. */
-typedef struct job {
-    const tg_problem *p;
-    const tg_plan *plan;
-    const tg_isa *isa;
-    tg_tile tile; /* filled in; block.k is that of the problem where nothing is staged */
-    tg_kernel kernel;
-    tg_copy *copy;                /* of elements as kernels take them */
-    tg_add *add;                  /* to a C of integers; else NULL */
-    int64_t bytes;                /* of an element of panels and sums */
-    int64_t slice;                /* of k, in one pass over C */
-    int64_t a_bytes, b_bytes;     /* of staging for one team */
-    int64_t sums_row, sums_bytes; /* of sums beside C; 0 if C takes them itself */
-    int64_t strips, cells;        /* cells = batch x strips */
-    int64_t grain;                /* what the edges of strips are multiples of */
-    int strips_cut_m;             /* strips are rows of C, else columns */
-} job;
-
 /* Who works on a cell. */
 typedef struct team {
     int me, size;
@@ -118,13 +100,13 @@ static const char *matrix_at(const staged *s, int64_t panel)
                s->bytes;
 }
 
-static char *panel_at(const job *j, const staged *s, int64_t panel)
+static char *panel_at(const tg_job *j, const staged *s, int64_t panel)
 {
     return s->panels + panel * s->line * s->k * j->bytes;
 }
 
 /* Packs k_count of a panel's k, from k_begin on. */
-static void pack(const job *j, const staged *s, int64_t panel, int64_t k_begin, int64_t k_count)
+static void pack(const tg_job *j, const staged *s, int64_t panel, int64_t k_begin, int64_t k_count)
 {
     const int64_t lines = tg_min(s->line, s->lines.end - s->lines.begin - panel * s->line);
     const int64_t line_to = s->k_inner ? s->k : 1, k_to = s->k_inner ? 1 : s->line;
@@ -142,7 +124,7 @@ static void pack(const job *j, const staged *s, int64_t panel, int64_t k_begin, 
 
 /* Each thread packs its share of the panels. Where a row of the matrix runs through all of them,
  * a few rows at a time, so that memory is read along its rows. */
-static void stage(const job *j, const team *t, const staged *s)
+static void stage(const tg_job *j, const team *t, const staged *s)
 {
     const int64_t panels = tg_ceil_div(s->lines.end - s->lines.begin, s->line);
     const int64_t begin = t->me * panels / t->size, end = (t->me + 1) * panels / t->size;
@@ -163,7 +145,7 @@ static void fetch(const place *c, int64_t rows, int64_t cols)
 
 /* Runs the kernel on a tile of C that it cannot have where it is: one that is ragged, or whose
  * columns are not adjacent, or of another type. */
-static void run_on_corner(const job *j, const team *t, tg_step *s, const pass *now, int64_t m,
+static void run_on_corner(const tg_job *j, const team *t, tg_step *s, const pass *now, int64_t m,
                           int64_t n, int64_t rows, int64_t cols)
 {
     const place from = moved(now->from, m, n), to = moved(now->to, m, n);
@@ -184,7 +166,7 @@ static void run_on_corner(const job *j, const team *t, tg_step *s, const pass *n
 }
 
 /* The part of a step that comes from an operand: a pointer and two strides. */
-static const void *read_panel(const job *j, const staged *s, int64_t panel, int64_t k_offset,
+static const void *read_panel(const tg_job *j, const staged *s, int64_t panel, int64_t k_offset,
                               int64_t *line_stride, int64_t *k_stride)
 {
     if (is_in_place(s, panel)) {
@@ -199,10 +181,9 @@ static const void *read_panel(const job *j, const staged *s, int64_t panel, int6
 
 /* One warp tile of a block, over one slice of its k. Meanwhile the columns of B that this thread
  * takes next come to L2. */
-static void multiply_warp(const job *j, const team *t, const staged *a, const staged *b,
+static void multiply_warp(const tg_job *j, const team *t, const staged *a, const staged *b,
                           const pass *now, range rows, range cols, range next)
 {
-    const int all_vectors = (int)(b->line / j->tile.vec);
     const int is_c_in_rows = now->is_direct && (now->to.col == 1 || b->line == 1);
     const range ks = now->ks;
     tg_step s = {.k = ks.end - ks.begin,
@@ -224,7 +205,7 @@ static void multiply_warp(const job *j, const team *t, const staged *a, const st
             const int64_t n_left = tg_min(b->line, b->lines.end - b->lines.begin - n);
             s.b = read_panel(j, b, panel_b, ks.begin, &unused, &s.b_row);
             s.c = c + n * now->to.col * now->to.bytes;
-            s.vectors = n_left == b->line ? all_vectors : (int)tg_ceil_div(n_left, j->tile.vec);
+            s.columns = (int)n_left;
             if (is_row_whole && (n_left == b->line || n_left % b->grain == 0))
                 j->kernel.run(&s);
             else
@@ -234,14 +215,14 @@ static void multiply_warp(const job *j, const team *t, const staged *a, const st
 }
 
 /* The columns of a warp tile; they and those of the next change before the rows do. */
-static range columns_of(const job *j, int64_t n, int64_t warps_n, int64_t warp)
+static range columns_of(const tg_job *j, int64_t n, int64_t warps_n, int64_t warp)
 {
     const int64_t begin = warp % warps_n * j->tile.warp.n;
     return (range){begin, tg_min(n, begin + j->tile.warp.n)};
 }
 
 /* All warp tiles of a block, this thread's share of them. */
-static void multiply_block(const job *j, const team *t, const staged *a, const staged *b,
+static void multiply_block(const tg_job *j, const team *t, const staged *a, const staged *b,
                            const place *c, const place *sums)
 {
     const int64_t m = a->lines.end - a->lines.begin, n = b->lines.end - b->lines.begin;
@@ -268,7 +249,7 @@ static void multiply_block(const job *j, const team *t, const staged *a, const s
 }
 
 /* The loop nest over a rectangle of one batch item. */
-static void multiply_cell(const job *j, const team *t, int64_t item, range rows, range cols)
+static void multiply_cell(const tg_job *j, const team *t, int64_t item, range rows, range cols)
 {
     const tg_problem *p = j->p;
     const tg_tile *tile = &j->tile;
@@ -286,7 +267,7 @@ static void multiply_cell(const job *j, const team *t, int64_t item, range rows,
                 .line_stride = p->a.row_stride,
                 .k_stride = p->a.col_stride,
                 .line = tile->thread.m,
-                .grain = j->kernel.is_ragged ? 1 : tile->thread.m,
+                .grain = j->kernel.grain ? 1 : tile->thread.m,
                 .k = tile->block.k,
                 .panels = t->a,
                 .k_inner = a_in_rows,
@@ -297,7 +278,7 @@ static void multiply_cell(const job *j, const team *t, int64_t item, range rows,
                 .line_stride = p->b.col_stride,
                 .k_stride = p->b.row_stride,
                 .line = tile->thread.n,
-                .grain = j->kernel.is_ragged ? tile->vec : tile->thread.n,
+                .grain = j->kernel.grain ? j->kernel.grain : tile->thread.n,
                 .k = tile->block.k,
                 .panels = t->b,
                 .in_place = j->plan->b_in_place && (p->b.col_stride == 1 || tile->thread.n == 1)};
@@ -330,6 +311,35 @@ static void multiply_cell(const job *j, const team *t, int64_t item, range rows,
             }
             if (!stages_a)
                 wait_for(t);
+        }
+    }
+}
+
+/* A rectangle of an item that is read and written where it is: of the loops, the two around the
+ * kernel are left. */
+static void multiply_directly(const tg_job *j, int64_t item, range rows, range cols)
+{
+    const tg_problem *p = j->p;
+    const int64_t bytes = j->bytes, thread_m = j->tile.thread.m, thread_n = j->tile.thread.n;
+    const char *a = (const char *)p->a.data + item * p->a.batch_stride * bytes;
+    const char *b = (const char *)p->b.data + item * p->b.batch_stride * bytes;
+    char *c = (char *)p->c.data + item * p->c.batch_stride * bytes;
+    tg_step s = {.k = p->k,
+                 .a_row = p->a.row_stride,
+                 .a_col = p->a.col_stride,
+                 .b_row = p->b.row_stride,
+                 .c_row = p->c.row_stride,
+                 .is_near = j->is_near,
+                 .alpha = p->alpha,
+                 .beta = p->beta};
+    for (int64_t m = rows.begin; m < rows.end; m += thread_m) {
+        s.rows = (int)tg_min(thread_m, rows.end - m);
+        s.a = a + m * s.a_row * bytes;
+        for (int64_t n = cols.begin; n < cols.end; n += thread_n) {
+            s.columns = (int)tg_min(thread_n, cols.end - n);
+            s.b = b + n * bytes;
+            s.c = c + (m * s.c_row + n) * bytes;
+            j->kernel.run(&s);
         }
     }
 }
@@ -372,18 +382,30 @@ static int64_t exact_k(tg_type a, tg_type b)
 /* A block of less than this is too little to share, unless it is all there is. */
 static const double shared_flops = 2e6;
 
-static job job_of(const tg_context *ctx, const tg_problem *p, const tg_plan *plan)
+/* Is it one block that the kernel can read and write where it is? */
+static int is_direct(const tg_job *j)
 {
-    const tg_isa *isa = ((const tg_cpu *)ctx->device)->isa;
+    const tg_problem *p = j->p;
+    const tg_tile *t = &j->tile;
+    return j->plan->a_in_place && j->plan->b_in_place && p->c.type == p->a.type &&
+           p->c.col_stride == 1 && p->b.col_stride == 1 && j->kernel.grain &&
+           (j->kernel.grain == 1 || p->n % j->kernel.grain == 0) &&
+           (t->form == TG_OUTER ? p->a.col_stride == 1 : p->a.row_stride == 1) &&
+           p->k <= j->slice && p->m <= t->block.m && p->n <= t->warp.n;
+}
+
+static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
+                     const tg_plan *plan)
+{
     const int is_f64 = tg_cpu_kind(p->a.type);
-    job j = {.p = p,
-             .plan = plan,
-             .isa = isa,
-             .tile = plan->tile,
-             .copy = isa->widen[(is_f64 ? TG_F64 : TG_F32) - 1],
-             .add = p->c.type == TG_I32 ? isa->add : NULL,
-             .bytes = is_f64 ? sizeof(double) : sizeof(float),
-             .strips = 1};
+    tg_job j = {.p = p,
+                .plan = plan,
+                .isa = isa,
+                .tile = plan->tile,
+                .copy = isa->widen[(is_f64 ? TG_F64 : TG_F32) - 1],
+                .add = p->c.type == TG_I32 ? isa->add : NULL,
+                .bytes = is_f64 ? sizeof(double) : sizeof(float),
+                .strips = 1};
     const tg_tile *t = &j.tile;
     if (t->stages == 0)
         j.tile.block.k = (int)tg_clamp(p->k, 1, INT32_MAX);
@@ -396,7 +418,7 @@ static job job_of(const tg_context *ctx, const tg_problem *p, const tg_plan *pla
     j.b_bytes =
         tg_round_up((int64_t)tg_round_up(t->block.n, t->thread.n) * t->block.k * j.bytes, 64);
     /* With nothing to stage together, or too little, each thread takes a strip of its own. */
-    const int in_place = plan->a_in_place && plan->b_in_place && j.kernel.is_ragged;
+    const int in_place = plan->a_in_place && plan->b_in_place && j.kernel.grain;
     const int64_t grain_m = in_place ? t->warp.m : t->block.m;
     const int64_t grain_n = in_place ? t->warp.n : t->block.n;
     const int64_t pieces_m = tg_ceil_div(p->m, grain_m), pieces_n = tg_ceil_div(p->n, grain_n);
@@ -404,7 +426,10 @@ static job job_of(const tg_context *ctx, const tg_problem *p, const tg_plan *pla
         j.strips = tg_min(plan->threads, tg_max(pieces_m, pieces_n));
     j.strips_cut_m = pieces_m >= pieces_n;
     j.grain = j.strips_cut_m ? grain_m : grain_n;
+    j.pieces = j.strips_cut_m ? pieces_m : pieces_n;
     j.cells = p->batch * j.strips;
+    j.is_direct = is_direct(&j);
+    j.is_near = p->k * (p->n + t->thread.m) * j.bytes <= l->l1 * 3 / 4;
     if ((int64_t)tg_type_size(p->c.type) < j.bytes && p->k > j.slice) {
         const int64_t rows = j.strips_cut_m ? tg_ceil_div(pieces_m, j.strips) * grain_m : p->m;
         j.sums_row = tg_round_up(tg_min(t->block.n, p->n), 16);
@@ -413,23 +438,34 @@ static job job_of(const tg_context *ctx, const tg_problem *p, const tg_plan *pla
     return j;
 }
 
-static int64_t corner_bytes(const job *j)
+/* It takes many divisions, so one is kept for as long as the plan is. */
+static const tg_job *job_for(const tg_context *ctx, const tg_problem *p, const tg_plan *plan)
+{
+    tg_cpu *cpu = ctx->device;
+    if (cpu->planned != ctx->plans)
+        cpu->job = job_of(cpu->isa, &ctx->limits, p, plan);
+    cpu->planned = ctx->plans;
+    cpu->job.p = p;
+    return &cpu->job;
+}
+
+static int64_t corner_bytes(const tg_job *j)
 {
     return tg_round_up((int64_t)j->tile.thread.m * j->tile.thread.n * j->bytes, 64);
 }
 
-static int64_t team_bytes(const job *j) { return j->a_bytes + j->b_bytes + j->sums_bytes; }
+static int64_t team_bytes(const tg_job *j) { return j->a_bytes + j->b_bytes + j->sums_bytes; }
 
 size_t tg_cpu_workspace(const tg_context *ctx, const tg_problem *p, const tg_plan *plan)
 {
     if (p->k == 0)
         return 0;
-    const job j = job_of(ctx, p, plan);
-    const int64_t teams = j.cells >= plan->threads ? plan->threads : 1;
-    return (size_t)(teams * team_bytes(&j) + plan->threads * corner_bytes(&j));
+    const tg_job *j = job_for(ctx, p, plan);
+    const int64_t teams = j->cells >= plan->threads ? plan->threads : 1;
+    return (size_t)(teams * team_bytes(j) + plan->threads * corner_bytes(j));
 }
 
-static void run_cells(const job *j, const tg_plan *plan, char *workspace, int me, int threads)
+static void run_cells(const tg_job *j, const tg_plan *plan, char *workspace, int me, int threads)
 {
     const int alone = j->cells >= plan->threads;
     char *own = workspace + (alone ? me : 0) * team_bytes(j);
@@ -441,32 +477,36 @@ static void run_cells(const job *j, const tg_plan *plan, char *workspace, int me
                     .sums = own + j->a_bytes + j->b_bytes,
                     .corner = corners + me * corner_bytes(j)};
     const int64_t along = j->strips_cut_m ? j->p->m : j->p->n;
-    const int64_t pieces = tg_ceil_div(along, j->grain);
     for (int64_t cell = alone ? me : 0; cell < j->cells; cell += alone ? threads : 1) {
-        const int64_t strip = cell % j->strips;
-        const range cut = {strip * pieces / j->strips * j->grain,
-                           tg_min(along, (strip + 1) * pieces / j->strips * j->grain)};
-        const range all_m = {0, j->p->m}, all_n = {0, j->p->n};
-        multiply_cell(j, &t, cell / j->strips, j->strips_cut_m ? cut : all_m,
-                      j->strips_cut_m ? all_n : cut);
+        const int64_t strip = j->strips > 1 ? cell % j->strips : 0;
+        const int64_t item = j->strips > 1 ? cell / j->strips : cell;
+        range rows = {0, j->p->m}, cols = {0, j->p->n};
+        if (j->strips > 1)
+            *(j->strips_cut_m ? &rows : &cols) =
+                (range){strip * j->pieces / j->strips * j->grain,
+                        tg_min(along, (strip + 1) * j->pieces / j->strips * j->grain)};
+        if (j->is_direct)
+            multiply_directly(j, item, rows, cols);
+        else
+            multiply_cell(j, &t, item, rows, cols);
     }
 }
 
 tg_status tg_cpu_gemm(tg_context *ctx, const tg_problem *p, const tg_plan *plan)
 {
-    const job j = job_of(ctx, p, plan);
     if (p->k == 0) {
         scale(p);
         return TG_OK;
     }
+    const tg_job *j = job_for(ctx, p, plan);
     char *workspace = ctx->workspace;
     if (plan->threads == 1 || !tg_cpu_may_thread()) {
-        run_cells(&j, plan, workspace, 0, 1);
+        run_cells(j, plan, workspace, 0, 1);
         return TG_OK;
     }
 #ifdef _OPENMP
 #pragma omp parallel num_threads(plan->threads)
-    run_cells(&j, plan, workspace, omp_get_thread_num(), omp_get_num_threads());
+    run_cells(j, plan, workspace, omp_get_thread_num(), omp_get_num_threads());
 #endif
     return TG_OK;
 }

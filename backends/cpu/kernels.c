@@ -3,6 +3,9 @@
  * Everything that depends on the instruction set: compiled once for each, as TG_ISA names it, with
  * that set's compiler flags. It instantiates the micro-kernel for every row of the table. */
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "cpu.h"
 
@@ -14,6 +17,37 @@ enum { VEC_BYTES = 32, REGISTERS = 16 };
 enum { VEC_BYTES = 16, REGISTERS = 32 };
 #else
 enum { VEC_BYTES = 16, REGISTERS = 16 };
+#endif
+
+/* The first elements of a vector that fills a register, where memory may end behind them. */
+#if defined(__AVX512F__)
+enum { HAS_MASKS = 1 };
+#define LOAD_F32(at, count) _mm512_maskz_loadu_ps((__mmask16)((1u << (count)) - 1), at)
+#define LOAD_F64(at, count) _mm512_maskz_loadu_pd((__mmask8)((1u << (count)) - 1), at)
+#define STORE_F32(at, count, x) _mm512_mask_storeu_ps(at, (__mmask16)((1u << (count)) - 1), x)
+#define STORE_F64(at, count, x) _mm512_mask_storeu_pd(at, (__mmask8)((1u << (count)) - 1), x)
+typedef __m512 register_f32;
+typedef __m512d register_f64;
+#elif defined(__AVX2__)
+enum { HAS_MASKS = 1 };
+#define MASK_F32(count) \
+    _mm256_cmpgt_epi32(_mm256_set1_epi32((count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
+#define MASK_F64(count) \
+    _mm256_cmpgt_epi64(_mm256_set1_epi64x((count)), _mm256_setr_epi64x(0, 1, 2, 3))
+#define LOAD_F32(at, count) _mm256_maskload_ps(at, MASK_F32(count))
+#define LOAD_F64(at, count) _mm256_maskload_pd(at, MASK_F64(count))
+#define STORE_F32(at, count, x) _mm256_maskstore_ps(at, MASK_F32(count), x)
+#define STORE_F64(at, count, x) _mm256_maskstore_pd(at, MASK_F64(count), x)
+typedef __m256 register_f32;
+typedef __m256d register_f64;
+#else
+enum { HAS_MASKS = 0 };
+#define LOAD_F32(at, count) ((void)(count), *(at))
+#define LOAD_F64(at, count) ((void)(count), *(at))
+#define STORE_F32(at, count, x) ((void)(count), *(at) = (x))
+#define STORE_F64(at, count, x) ((void)(count), *(at) = (x))
+typedef float register_f32;
+typedef double register_f64;
 #endif
 
 /* Loops over the thread tile must unroll fully, or the accumulators end up in memory. */
@@ -98,33 +132,38 @@ enum { MOST_ACCUMULATORS = 32, MOST_VECTORS = 8 };
 
 /* Is each k of the panels next to the one before? A panel of A that is less than half full is not
  * worth a body. */
-static int is_packed(const tg_step *s, int mr, int nr, int vectors)
+static int is_packed(const tg_step *s, int mr, int nr)
 {
-    return s->a_col == s->rows && s->b_row == nr && s->vectors == vectors && 2 * s->rows > mr;
+    return s->a_col == s->rows && s->b_row == nr && s->columns == nr && 2 * s->rows > mr;
 }
 
-/* One function for each type and row. Rows whose vec is wider than a register are left empty.
+/* One function for each type and row. Rows whose vec is wider than a register, or whose
+ * accumulators are more than there are, are left empty.
  * The CPU's own rows (no block of their own) that fill the register have a body for every smaller
- * number of rows and vectors too, so that ragged edges cost what they are worth. */
+ * number of rows and vectors too, so that ragged edges cost what they are worth; those of fewer
+ * columns are masked, if the instruction set can. Full panels as they are packed have bodies of
+ * their own, with cases below zero. */
 #define M_(m, n) m
 #define N_(m, n) n
 #define BLOCK_M_(m, n, k) m
-#define WIDE(ctype, vec) ((vec) * sizeof(ctype) > VEC_BYTES)
+#define MISSING(ctype, mr, nr, vec) \
+    ((vec) * sizeof(ctype) > VEC_BYTES || (mr) * (nr) / (vec) > REGISTERS)
 #define RAGGED(ctype, vec, block_m) ((block_m) == 0 && (vec) * sizeof(ctype) == VEC_BYTES)
-#define OUTER(ctype, vec, rows, vectors, form) \
-    outer_##ctype##_##vec(rows, vectors, form == TG_OUTER_T, step)
-/* Full panels as they are packed have bodies of their own, with cases below zero. */
-#define IS_PACKED(mr, nr, vec, form) ((form) == TG_OUTER_T && is_packed(step, mr, nr, (nr) / (vec)))
+#define GRAIN(ctype, vec, block_m) (RAGGED(ctype, vec, block_m) ? HAS_MASKS ? 1 : (vec) : 0)
+#define OUTER(ctype, vec, rows, vectors, is_masked, form) \
+    outer_##ctype##_##vec(rows, vectors, is_masked, form == TG_OUTER_T, step)
 #define IF_ROWS(count, ctype, mr, nv, vec, form)                         \
     case count:                                                          \
         if ((count) > (mr))                                              \
             return;                                                      \
-        if (step->vectors == 1)                                          \
-            OUTER(ctype, vec, count, 1, form);                           \
-        else if ((nv) >= 2 && step->vectors == 2)                        \
-            OUTER(ctype, vec, count, 2, form);                           \
+        if (HAS_MASKS && step->columns == (nv) * (vec))                  \
+            OUTER(ctype, vec, count, nv, 0, form);                       \
+        else if (step->columns <= (vec))                                 \
+            OUTER(ctype, vec, count, 1, HAS_MASKS, form);                \
+        else if ((nv) >= 2 && step->columns <= 2 * (vec))                \
+            OUTER(ctype, vec, count, 2, HAS_MASKS, form);                \
         else if ((nv) >= 3)                                              \
-            OUTER(ctype, vec, count, 3, form);                           \
+            OUTER(ctype, vec, count, 3, HAS_MASKS, form);                \
         return;                                                          \
     case -(count):                                                       \
         if (form == TG_OUTER_T && (count) <= (mr) && 2 * (count) > (mr)) \
@@ -148,19 +187,20 @@ static int is_packed(const tg_step *s, int mr, int nr, int vectors)
 #define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note) \
     KERNEL(float, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form)          \
     KERNEL(double, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form)
-#define KERNEL(ctype, name, block_m, mr, nr, vec, form)                        \
-    static void name##_##ctype(tg_step *step)                                  \
-    {                                                                          \
-        if (WIDE(ctype, vec))                                                  \
-            return;                                                            \
-        if (RAGGED(ctype, vec, block_m))                                       \
-            switch (IS_PACKED(mr, nr, vec, form) ? -step->rows : step->rows) { \
-                FOR_ROWS(ctype, mr, (nr) / (vec), vec, form)                   \
-            }                                                                  \
-        else if (form == TG_DOT)                                               \
-            dot_##ctype##_##vec(mr, (nr) / (vec), step);                       \
-        else                                                                   \
-            OUTER(ctype, vec, mr, (nr) / (vec), form);                         \
+#define KERNEL(ctype, name, block_m, mr, nr, vec, form)                         \
+    static void name##_##ctype(tg_step *step)                                   \
+    {                                                                           \
+        if (MISSING(ctype, mr, nr, vec))                                        \
+            return;                                                             \
+        if (RAGGED(ctype, vec, block_m)) {                                      \
+            const int is_whole = form == TG_OUTER_T && is_packed(step, mr, nr); \
+            switch (is_whole ? -step->rows : step->rows) {                      \
+                FOR_ROWS(ctype, mr, (nr) / (vec), vec, form)                    \
+            }                                                                   \
+        } else if (form == TG_DOT)                                              \
+            dot_##ctype##_##vec(mr, (nr) / (vec), step);                        \
+        else                                                                    \
+            OUTER(ctype, vec, mr, (nr) / (vec), 0, form);                       \
     }
 #include "tiles.def"
 
@@ -193,12 +233,14 @@ const tg_isa JOIN(tg_isa_, TG_ISA) = {
     REGISTERS,
     {{
 #define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note) \
-    {WIDE(float, vec) ? NULL : name##_float, RAGGED(float, vec, BLOCK_M_ block)},
+    {MISSING(float, M_ thread, N_ thread, vec) ? NULL : name##_float,             \
+     GRAIN(float, vec, BLOCK_M_ block)},
 #include "tiles.def"
      },
      {
 #define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note) \
-    {WIDE(double, vec) ? NULL : name##_double, RAGGED(double, vec, BLOCK_M_ block)},
+    {MISSING(double, M_ thread, N_ thread, vec) ? NULL : name##_double,           \
+     GRAIN(double, vec, BLOCK_M_ block)},
 #include "tiles.def"
      }},
     {copy_float, copy_double, widen_f16, widen_bf16, widen_i8, widen_u8, NULL},

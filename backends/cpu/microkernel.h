@@ -6,7 +6,7 @@
  *
  *              b[p]:   | v | v |       acc[i][j] += a[i][p] * b[p][j]      mr x nv accumulators
  *      a[.][p]: s      | v | v |
- *               s      | v | v |       It sees full tiles only; gemm.c pads what is ragged.
+ *               s      | v | v |       The last vector of a row may be masked.
  *
  * Needs: TG_T the element type, TG_V the elements of a vector, NAME(x) to mark x with both. */
 
@@ -21,42 +21,81 @@ typedef TG_T LOOSE
     __attribute__((vector_size(TG_V * sizeof(TG_T)), aligned(sizeof(TG_T)), may_alias));
 #endif
 
+/* A vector, of which only the first elements are there if it is masked. */
+static inline __attribute__((always_inline)) VECTOR NAME(load)(const TG_T *at, int is_masked,
+                                                               int elements)
+{
+    VECTOR v = {0};
+    if (!is_masked)
+        return *(const LOOSE *)at;
+    if (sizeof(TG_T) == sizeof(float)) {
+        const register_f32 first = LOAD_F32((const float *)at, elements);
+        memcpy(&v, &first, sizeof first < sizeof v ? sizeof first : sizeof v);
+    } else {
+        const register_f64 first = LOAD_F64((const double *)at, elements);
+        memcpy(&v, &first, sizeof first < sizeof v ? sizeof first : sizeof v);
+    }
+    return v;
+}
+
+static inline __attribute__((always_inline)) void NAME(store)(TG_T *at, VECTOR v, int is_masked,
+                                                              int elements)
+{
+    if (!is_masked) {
+        *(LOOSE *)at = v;
+    } else if (sizeof(TG_T) == sizeof(float)) {
+        register_f32 all = {0};
+        memcpy(&all, &v, sizeof all < sizeof v ? sizeof all : sizeof v);
+        STORE_F32((float *)at, elements, all);
+    } else {
+        register_f64 all = {0};
+        memcpy(&all, &v, sizeof all < sizeof v ? sizeof all : sizeof v);
+        STORE_F64((double *)at, elements, all);
+    }
+}
+
 /* c := alpha * acc + beta * c */
 static inline __attribute__((always_inline)) void NAME(update)(const VECTOR *acc, int mr, int nv,
-                                                               const tg_step *s)
+                                                               int is_masked, const tg_step *s)
 {
     const TG_T alpha = (TG_T)s->alpha, beta = (TG_T)s->beta;
+    const int last = s->columns - (nv - 1) * TG_V;
     TG_T *c = s->c;
     if (beta == 0) {
         EACH (i, mr)
             EACH (j, nv)
-                *(LOOSE *)(c + i * s->c_row + j * TG_V) = alpha * acc[i * nv + j];
+                NAME(store)
+        (c + i * s->c_row + j * TG_V, alpha * acc[i * nv + j], is_masked && j == nv - 1, last);
         return;
     }
     EACH (i, mr)
         EACH (j, nv) {
-            LOOSE *at = (LOOSE *)(c + i * s->c_row + j * TG_V);
-            *at = alpha * acc[i * nv + j] + beta * *at;
+            TG_T *at = c + i * s->c_row + j * TG_V;
+            const int is_part = is_masked && j == nv - 1;
+            NAME(store)
+            (at, alpha * acc[i * nv + j] + beta * NAME(load)(at, is_part, last), is_part, last);
         }
 }
 
 /* acc += a * b over k. A lies along k, or across it (k-major): then it is fetched ahead like B. */
 static inline __attribute__((always_inline)) void
-NAME(steps)(VECTOR *acc, int mr, int nv, int is_k_major, int64_t k, int64_t a_row, int64_t a_col,
-            int64_t b_row, const TG_T **a_at, const TG_T **b_at)
+NAME(steps)(VECTOR *acc, int mr, int nv, int is_masked, int last, int is_k_major, int fetches,
+            int64_t k, int64_t a_row, int64_t a_col, int64_t b_row, const TG_T **a_at,
+            const TG_T **b_at)
 {
     const TG_T *a = *a_at, *b = *b_at;
     VECTOR b_now[MOST_VECTORS];
 #pragma GCC unroll 4
     for (int64_t p = 0; p < k; p++) {
         EACH (j, nv)
-            b_now[j] = *(const LOOSE *)(b + j * TG_V);
+            b_now[j] = NAME(load)(b + j * TG_V, is_masked && j == nv - 1, last);
         EACH (i, mr)
             EACH (j, nv)
                 acc[i * nv + j] += a[i * a_row] * b_now[j];
-        EACH (j, nv)
-            __builtin_prefetch(b + FETCH_STEPS * b_row + j * TG_V);
-        if (is_k_major)
+        if (fetches)
+            EACH (j, nv)
+                __builtin_prefetch(b + FETCH_STEPS * b_row + j * TG_V);
+        if (fetches && is_k_major)
             EACH (line, LINES(mr * sizeof(TG_T)))
                 __builtin_prefetch((const char *)(a + FETCH_STEPS * a_col) + line * LINE);
         a += a_col;
@@ -74,12 +113,14 @@ static inline __attribute__((always_inline)) void NAME(fetch_row)(const TG_T *c,
 
 /* C is best fetched a row at a time, and late: all at once it keeps A and B waiting, and early it
  * is pushed out of L1 again. Where A is read along k there are no registers for that. */
-static inline __attribute__((always_inline)) void
-NAME(multiply)(int mr, int nv, int is_k_major, int64_t a_col, int64_t b_row, tg_step *s)
+static inline __attribute__((always_inline)) void NAME(multiply)(int mr, int nv, int is_masked,
+                                                                 int is_k_major, int64_t a_col,
+                                                                 int64_t b_row, tg_step *s)
 {
     const TG_T *a = s->a, *b = s->b, *c = s->c;
     const int64_t a_row = is_k_major ? 1 : s->a_row;
     const char *next = s->next;
+    const int last = s->columns - (nv - 1) * TG_V;
     VECTOR acc[MOST_ACCUMULATORS]; /* not of the caller: clang 14 would keep that in memory */
     if (!is_k_major)
         EACH (i, mr)
@@ -94,26 +135,31 @@ NAME(multiply)(int mr, int nv, int is_k_major, int64_t a_col, int64_t b_row, tg_
         if (next < s->next_end)
             __builtin_prefetch(next, 0, 2);
         next += LINE;
-        NAME(steps)(acc, mr, nv, is_k_major, STEPS, a_row, a_col, b_row, &a, &b);
+        NAME(steps)
+        (acc, mr, nv, is_masked, last, is_k_major, 1, STEPS, a_row, a_col, b_row, &a, &b);
     }
     for (int64_t left = is_k_major ? s->k % STEPS : 0; left > 0; left--)
-        NAME(steps)(acc, mr, nv, is_k_major, 1, a_row, a_col, b_row, &a, &b);
-    if (!is_k_major)
-        NAME(steps)(acc, mr, nv, is_k_major, s->k, a_row, a_col, b_row, &a, &b);
+        NAME(steps)(acc, mr, nv, is_masked, last, is_k_major, 0, 1, a_row, a_col, b_row, &a, &b);
+    if (!is_k_major) { /* nothing is fetched from behind the panel: that may be no memory at all */
+        const int64_t fetching = s->is_near || s->k < FETCH_STEPS ? 0 : s->k - FETCH_STEPS;
+        NAME(steps)(acc, mr, nv, is_masked, last, 0, 1, fetching, a_row, a_col, b_row, &a, &b);
+        NAME(steps)
+        (acc, mr, nv, is_masked, last, 0, 0, s->k - fetching, a_row, a_col, b_row, &a, &b);
+    }
     s->next = next;
-    NAME(update)(acc, mr, nv, s);
+    NAME(update)(acc, mr, nv, is_masked, s);
 }
 
-static inline __attribute__((always_inline)) void NAME(outer)(int mr, int nv, int is_k_major,
-                                                              tg_step *s)
+static inline __attribute__((always_inline)) void NAME(outer)(int mr, int nv, int is_masked,
+                                                              int is_k_major, tg_step *s)
 {
-    NAME(multiply)(mr, nv, is_k_major, is_k_major ? s->a_col : 1, s->b_row, s);
+    NAME(multiply)(mr, nv, is_masked, is_k_major, is_k_major ? s->a_col : 1, s->b_row, s);
 }
 
 /* The same on packed panels: strides that the compiler knows cost no instructions. */
 static inline __attribute__((always_inline)) void NAME(packed)(int mr, int nv, tg_step *s)
 {
-    NAME(multiply)(mr, nv, 1, mr, nv * TG_V, s);
+    NAME(multiply)(mr, nv, 0, 1, mr, nv * TG_V, s);
 }
 
 static inline __attribute__((always_inline)) void NAME(dot)(int mr, int nv, const tg_step *s)
@@ -127,7 +173,7 @@ static inline __attribute__((always_inline)) void NAME(dot)(int mr, int nv, cons
                 sum += *a * *(const LOOSE *)b;
             acc[i * nv + j] = sum;
         }
-    NAME(update)(acc, mr, nv, s);
+    NAME(update)(acc, mr, nv, 0, s);
 }
 
 #undef VECTOR

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Batch invariance: an element of C has the same bits whether it is computed in a large product or
+ * in a small one, first or last, alone or in a batch, from transposed matrices or not. A large
+ * product is computed once; then rectangles of it again, each as a problem of its own.
+ *
+ *     +------------------+
+ *     |   m0,n0          |     items of a batch are rectangles below each other
+ *     |     +-----+      |
+ *     |     |  0  |      |     what is beside them stays as it was
+ *     |     +-----+      |
+ *     |     |  1  |      |
+ *     +-----+-----+------+
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+#include "elements.h"
+#include "test.h"
+
+/* Both orders of a matrix on the device. */
+typedef struct orders {
+    int64_t rows, cols;
+    tg_type type;
+    void *by[2]; /* rows, columns */
+} orders;
+
+typedef struct large {
+    int64_t m, n, k;
+    uint32_t flags;
+    orders a, b, c;
+    char *before[2], *after[2]; /* C on the host */
+    size_t c_bytes;
+} large;
+
+static int64_t row_stride(const orders *x, int order) { return order ? 1 : x->cols; }
+static int64_t col_stride(const orders *x, int order) { return order ? x->rows : 1; }
+
+/* Values that are sure to be rounded. */
+static void fill(const orders *x, int order, char *elements, uint64_t seed)
+{
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t j = 0; j < x->cols; j++) {
+            const uint64_t hash = test_hash((uint64_t)(i * x->cols + j) + (seed << 40));
+            element_put(x->type, elements, i * row_stride(x, order) + j * col_stride(x, order),
+                        (double)(hash >> 11) * 0x1p-52 - 1);
+        }
+}
+
+static orders make(tg_context *ctx, int64_t rows, int64_t cols, tg_type type, uint64_t seed,
+                   char *copies[2])
+{
+    orders x = {rows, cols, type, {NULL, NULL}};
+    const size_t bytes = (size_t)(rows * cols) * tg_type_size(type);
+    for (int order = 0; order < 2; order++) {
+        char *elements = malloc(bytes);
+        if (!CHECK(elements))
+            continue;
+        fill(&x, order, elements, seed);
+        x.by[order] = api_upload(ctx, elements, bytes);
+        if (copies)
+            copies[order] = elements;
+        else
+            free(elements);
+    }
+    return x;
+}
+
+static void drop(tg_context *ctx, orders *x)
+{
+    CHECK(!tg_free(ctx, x->by[0]) && !tg_free(ctx, x->by[1]));
+}
+
+/* Where element (row, col) lies. */
+static char *place(const orders *x, int order, int64_t row, int64_t col)
+{
+    const int64_t at = row * row_stride(x, order) + col * col_stride(x, order);
+    return (char *)x->by[order] + at * (int64_t)tg_type_size(x->type);
+}
+
+static tg_input input(const orders *x, int order, int64_t row, int64_t col, int64_t batch_rows)
+{
+    const int64_t rows_apart = row_stride(x, order);
+    return (tg_input){place(x, order, row, col), rows_apart, col_stride(x, order),
+                      batch_rows * rows_apart, x->type};
+}
+
+typedef struct rectangle {
+    int64_t m0, n0, m, n, batch;
+    int a_order, b_order, c_order;
+} rectangle;
+
+static tg_problem problem_of(const large *w, const rectangle *r)
+{
+    const int64_t c_row = row_stride(&w->c, r->c_order), c_col = col_stride(&w->c, r->c_order);
+    tg_problem p = TG_PROBLEM_INIT;
+    p.m = r->m, p.n = r->n, p.k = w->k, p.batch = r->batch;
+    p.a = input(&w->a, r->a_order, r->m0, 0, r->m);
+    p.b = input(&w->b, r->b_order, 0, r->n0, 0);
+    p.c =
+        (tg_output){place(&w->c, r->c_order, r->m0, r->n0), c_row, c_col, r->m * c_row, w->c.type};
+    p.alpha = 0.7, p.beta = 0.3;
+    p.flags = w->flags;
+    return p;
+}
+
+/* How many elements are not as they must be: inside as in the large product, outside as before. */
+static int64_t wrong_elements(const large *w, const rectangle *r, const char *got)
+{
+    const size_t size = tg_type_size(w->c.type);
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < w->m; i++)
+        for (int64_t j = 0; j < w->n; j++) {
+            const int is_inside =
+                i >= r->m0 && i < r->m0 + r->m * r->batch && j >= r->n0 && j < r->n0 + r->n;
+            const char *wanted = is_inside ? w->after[r->c_order] : w->before[r->c_order];
+            const size_t at = size * (size_t)(i * row_stride(&w->c, r->c_order) +
+                                              j * col_stride(&w->c, r->c_order));
+            wrong += memcmp(got + at, wanted + at, size) != 0;
+        }
+    return wrong;
+}
+
+static void multiply(tg_context *ctx, const large *w, const rectangle *r, char *got)
+{
+    const tg_problem p = problem_of(w, r);
+    tg_upload(ctx, w->c.by[r->c_order], w->before[r->c_order], w->c_bytes);
+    CHECK_OK(ctx, tg_gemm(ctx, &p));
+    CHECK_OK(ctx, tg_download(ctx, got, w->c.by[r->c_order], w->c_bytes));
+}
+
+/* A size from 1 to most; a small one as often as not. */
+static int64_t some_size(uint64_t hash, int64_t most)
+{
+    const int64_t limit = hash % 2 || most < 20 ? most : 20;
+    return 1 + (int64_t)(hash >> 8) % limit;
+}
+
+static rectangle some_rectangle(const large *w, uint64_t seed)
+{
+    uint64_t hash = test_hash(seed);
+    rectangle r = {.m = some_size(hash, w->m), .n = some_size(hash >> 1, w->n)};
+    hash = test_hash(hash);
+    r.batch = hash % 4 ? 1 : 1 + (int64_t)(hash >> 8) % (w->m / r.m);
+    r.m0 = (int64_t)(hash >> 16) % (w->m - r.m * r.batch + 1);
+    r.n0 = (int64_t)(hash >> 32) % (w->n - r.n + 1);
+    hash = test_hash(hash);
+    r.a_order = hash & 1, r.b_order = hash >> 1 & 1, r.c_order = hash >> 2 & 1;
+    return r;
+}
+
+static void test_large(tg_context *ctx, large w, element_line types, int parts)
+{
+    rectangle whole = {.m = w.m, .n = w.n, .batch = 1};
+    w.c_bytes = (size_t)(w.m * w.n) * tg_type_size(types.c);
+    w.a = make(ctx, w.m, w.k, types.a, 1, NULL);
+    w.b = make(ctx, w.k, w.n, types.b, 2, NULL);
+    w.c = make(ctx, w.m, w.n, types.c, 3, w.before);
+    char *got = malloc(w.c_bytes);
+    for (int order = 0; order < 2; order++)
+        w.after[order] = malloc(w.c_bytes);
+    tg_set_threads(ctx, 1);
+    for (whole.c_order = 0; whole.c_order < 2; whole.c_order++)
+        multiply(ctx, &w, &whole, w.after[whole.c_order]);
+    for (int i = 0; i < parts; i++) {
+        const rectangle r = some_rectangle(&w, (uint64_t)i);
+        tg_set_threads(ctx, 1 + i % 5);
+        multiply(ctx, &w, &r, got);
+        const int64_t wrong = wrong_elements(&w, &r, got);
+        CHECK_SAY(wrong == 0,
+                  "%s: %lld elements of %lldx%lldx%lld * %lld at (%lld, %lld), orders %d %d %d, "
+                  "differ from those of %lldx%lldx%lld",
+                  tg_type_name(types.a), (long long)wrong, (long long)r.m, (long long)r.n,
+                  (long long)w.k, (long long)r.batch, (long long)r.m0, (long long)r.n0, r.a_order,
+                  r.b_order, r.c_order, (long long)w.m, (long long)w.n, (long long)w.k);
+    }
+    for (int order = 0; order < 2; order++) {
+        free(w.before[order]);
+        free(w.after[order]);
+    }
+    free(got);
+    drop(ctx, &w.a);
+    drop(ctx, &w.b);
+    drop(ctx, &w.c);
+}
+
+void test_bits(tg_context *ctx)
+{
+    static const int64_t sizes[][3] = {
+        {70, 110, 5}, {70, 110, 300}, {130, 90, 513}, {90, 150, 1100}};
+    for (int line = 0; line < ELEMENT_LINES; line++)
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+            const element_line types = element_lines[line];
+            const large w = {
+                .m = sizes[i][0], .n = sizes[i][1], .k = sizes[i][2], .flags = TG_BATCH_INVARIANT};
+            if (types.c == TG_I32 || (!api_is_cpu() && line >= PLAIN_LINES))
+                continue;
+            test_large(ctx, w, types, 60);
+            if (api_is_cpu()) /* there it is always so */
+                test_large(ctx, (large){.m = w.m, .n = w.n, .k = w.k}, types, 20);
+        }
+    tg_set_threads(ctx, 0);
+}
