@@ -67,9 +67,13 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
         (double)tg_ceil_div(p->m, t.thread.m) * (double)tg_ceil_div(p->n, t.thread.n);
     const double k_blocks = (double)tg_ceil_div(p->k, t.block.k);
     const int64_t lines_of_c = t.thread.m * tg_ceil_div((int64_t)t.thread.n * bytes, 64);
-    const int is_c_far = t.form == TG_OUTER && lines_of_c > most_misses &&
-                         p->n > l->l2 / 2 / bytes / tg_max(p->m, 1);
-    const double vector_of_c = cycles_per_vector_of_c + (is_c_far ? cycles_of_far_vector : 0);
+    const int is_c_far = p->n > l->l2 / 2 / bytes / tg_max(p->m, 1);
+    double far = 0; /* OUTER_T fetches it while it multiplies, if there is time */
+    if (is_c_far && t.form == TG_OUTER && lines_of_c > most_misses)
+        far = cycles_of_far_vector;
+    if (is_c_far && t.form == TG_OUTER_T && p->k < 8 * t.thread.m)
+        far = 1.5 * cycles_of_far_vector;
+    const double vector_of_c = cycles_per_vector_of_c + far;
     double sum =
         tiles * ((double)p->k * step + k_blocks * (cycles_per_tile + accumulators * vector_of_c));
     if (!plan->a_in_place && t.form == TG_OUTER)
@@ -94,12 +98,13 @@ static int may_choose(tg_tile t, const tg_limits *l, int bytes)
 static int is_read(const tg_input *x, int bytes) { return tg_type_size(x->type) == (size_t)bytes; }
 
 /* The ways in that the model likes best, and its cycles. A is read in place along its rows; B too,
- * if its rows are vectors and all of it lies in half of L2. */
+ * if its rows are vectors, and all of it lies in half of L2 or no element is needed twice. */
 static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg_plan *best)
 {
     const int a_can = best->tile.form == TG_OUTER && p->a.col_stride == 1 && is_read(&p->a, bytes);
+    const int is_b_small = p->k <= l->l2 / 2 / bytes / tg_max(p->n, 1);
     const int b_can = p->b.col_stride == 1 && is_read(&p->b, bytes) &&
-                      p->k <= l->l2 / 2 / bytes / tg_max(p->n, 1);
+                      (is_b_small || p->m <= best->tile.thread.m);
     tg_plan plan = *best;
     double best_cycles = 0;
     for (int way = 0; way < 4; way++) {

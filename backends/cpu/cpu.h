@@ -14,6 +14,9 @@ enum { TG_CPU_KINDS = 2, TG_CPU_ROWS = 96 }; /* f32, f64; rows of the table, at 
 /* The kernels that multiply A and B of a type: those of f64, or of f32 for all others. */
 static inline int tg_cpu_kind(tg_type type) { return type == TG_F64; }
 
+/* Panels come from L2, and are fetched so many steps of k ahead. */
+enum { TG_FETCH_STEPS = 12 };
+
 /* One thread tile: c := alpha * a * b + beta * c over k, rows x columns. a is rows x k with the
  * strides given, b is k x columns with unit column stride. beta == 0: c is only written. Strides
  * count elements. */
@@ -24,7 +27,14 @@ typedef struct tg_step {
     int64_t a_row, a_col, b_row, c_row;
     const char *next, *next_end; /* needed soon: run may fetch some of it, and moves next on */
     int rows, columns;
-    int is_near; /* a and b are in L1: nothing of them is to be fetched */
+    /* Kernels that read rows of A fetch what lies so many elements ahead of b, in the first steps.
+     */
+    int64_t ahead, steps_that_fetch;
+    /* Kernels that read rows of A can begin with sums, and leave them there instead of in c: whole
+     * vectors, sums_row elements from row to row. */
+    void *sums;
+    int64_t sums_row;
+    int begins_with_sums, leaves_sums;
     double alpha, beta;
 } tg_step;
 
@@ -74,6 +84,7 @@ typedef struct tg_job {
     int strips_cut_m;             /* strips are rows of C, else columns */
     int is_direct;                /* one block, and nothing to stage */
     int is_near;                  /* which lies in L1 */
+    int is_streamed;              /* few rows, nothing to stage, and B is read once */
 } tg_job;
 
 /* A backend's own part of a context. */

@@ -179,6 +179,9 @@ static const void *read_panel(const tg_job *j, const staged *s, int64_t panel, i
     return panel_at(j, s, panel) + k_offset * *k_stride * j->bytes;
 }
 
+/* Nothing is fetched from behind a panel: that may be no memory at all, which takes long to see. */
+static int64_t steps_that_fetch(int64_t k) { return tg_max(0, k - TG_FETCH_STEPS); }
+
 /* One warp tile of a block, over one slice of its k. Meanwhile the columns of B that this thread
  * takes next come to L2. */
 static void multiply_warp(const tg_job *j, const team *t, const staged *a, const staged *b,
@@ -188,6 +191,7 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
     const range ks = now->ks;
     tg_step s = {.k = ks.end - ks.begin,
                  .c_row = now->to.row,
+                 .steps_that_fetch = steps_that_fetch(ks.end - ks.begin),
                  .next = panel_at(j, b, next.begin / b->line),
                  .next_end = panel_at(j, b, tg_ceil_div(next.end, b->line)),
                  .alpha = j->p->alpha,
@@ -204,6 +208,7 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
              n += b->line, panel_b++) { /* loop 1: B from L2 */
             const int64_t n_left = tg_min(b->line, b->lines.end - b->lines.begin - n);
             s.b = read_panel(j, b, panel_b, ks.begin, &unused, &s.b_row);
+            s.ahead = TG_FETCH_STEPS * s.b_row;
             s.c = c + n * now->to.col * now->to.bytes;
             s.columns = (int)n_left;
             if (is_row_whole && (n_left == b->line || n_left % b->grain == 0))
@@ -329,7 +334,8 @@ static void multiply_directly(const tg_job *j, int64_t item, range rows, range c
                  .a_col = p->a.col_stride,
                  .b_row = p->b.row_stride,
                  .c_row = p->c.row_stride,
-                 .is_near = j->is_near,
+                 .ahead = TG_FETCH_STEPS * p->b.row_stride,
+                 .steps_that_fetch = j->is_near ? 0 : steps_that_fetch(p->k),
                  .alpha = p->alpha,
                  .beta = p->beta};
     for (int64_t m = rows.begin; m < rows.end; m += thread_m) {
@@ -340,6 +346,50 @@ static void multiply_directly(const tg_job *j, int64_t item, range rows, range c
             s.b = b + n * bytes;
             s.c = c + (m * s.c_row + n) * bytes;
             j->kernel.run(&s);
+        }
+    }
+}
+
+/* A few rows of A times a B that is larger than L2: memory is the limit, and likes few long
+ * streams. So B is read a few rows at a time, from one end of a block to the other, and the sums
+ * wait:
+ *
+ *     B  +-------------------+
+ *        | -> -> -> -> -> -> |  STREAMED rows, panel by panel
+ *        | -> -> -> -> -> -> |  the next ones: each panel's sums go on where they were left
+ *
+ * An element's sum is made in the same order as in a block. */
+static void multiply_streaming(const tg_job *j, const team *t, int64_t item, range cols)
+{
+    enum { STREAMED = 16 };
+    const tg_problem *p = j->p;
+    const int64_t bytes = j->bytes, panel = j->tile.thread.n, block_k = j->slice;
+    const char *a = (const char *)p->a.data + item * p->a.batch_stride * bytes;
+    const char *b = (const char *)p->b.data + item * p->b.batch_stride * bytes;
+    char *c = (char *)p->c.data + item * p->c.batch_stride * bytes;
+    tg_step s = {.a_row = p->a.row_stride,
+                 .a_col = p->a.col_stride,
+                 .b_row = p->b.row_stride,
+                 .c_row = p->c.row_stride,
+                 .sums_row = j->sums_row,
+                 .rows = (int)p->m,
+                 .alpha = p->alpha};
+    for (int64_t n = cols.begin; n < cols.end; n += j->tile.block.n) {
+        const int64_t n_end = tg_min(cols.end, n + j->tile.block.n);
+        for (int64_t k = 0; k < p->k; k += s.k) {
+            const int64_t k_end = tg_min(p->k, tg_round_down(k, block_k) + block_k);
+            s.k = tg_min(STREAMED, k_end - k);
+            s.begins_with_sums = k % block_k > 0;
+            s.leaves_sums = k + s.k < k_end;
+            s.beta = k < block_k ? p->beta : 1;
+            s.a = a + k * bytes;
+            for (int64_t at = n; at < n_end; at += panel) {
+                s.columns = (int)tg_min(panel, n_end - at);
+                s.b = b + (k * s.b_row + at) * bytes;
+                s.c = c + at * bytes;
+                s.sums = t->sums + (at - n) * bytes;
+                j->kernel.run(&s);
+            }
         }
     }
 }
@@ -382,16 +432,14 @@ static int64_t exact_k(tg_type a, tg_type b)
 /* A block of less than this is too little to share, unless it is all there is. */
 static const double shared_flops = 2e6;
 
-/* Is it one block that the kernel can read and write where it is? */
-static int is_direct(const tg_job *j)
+/* Can the kernel read and write all of it where it is? */
+static int is_in_place_whole(const tg_job *j)
 {
     const tg_problem *p = j->p;
-    const tg_tile *t = &j->tile;
     return j->plan->a_in_place && j->plan->b_in_place && p->c.type == p->a.type &&
            p->c.col_stride == 1 && p->b.col_stride == 1 && j->kernel.grain &&
            (j->kernel.grain == 1 || p->n % j->kernel.grain == 0) &&
-           (t->form == TG_OUTER ? p->a.col_stride == 1 : p->a.row_stride == 1) &&
-           p->k <= j->slice && p->m <= t->block.m && p->n <= t->warp.n;
+           (j->tile.form == TG_OUTER ? p->a.col_stride == 1 : p->a.row_stride == 1);
 }
 
 static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
@@ -428,9 +476,11 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.grain = j.strips_cut_m ? grain_m : grain_n;
     j.pieces = j.strips_cut_m ? pieces_m : pieces_n;
     j.cells = p->batch * j.strips;
-    j.is_direct = is_direct(&j);
+    const int is_whole = is_in_place_whole(&j);
+    j.is_direct = is_whole && p->k <= j.slice && p->m <= t->block.m && p->n <= t->warp.n;
+    j.is_streamed = is_whole && !j.is_direct && t->form == TG_OUTER && p->m <= t->thread.m;
     j.is_near = p->k * (p->n + t->thread.m) * j.bytes <= l->l1 * 3 / 4;
-    if ((int64_t)tg_type_size(p->c.type) < j.bytes && p->k > j.slice) {
+    if (j.is_streamed || ((int64_t)tg_type_size(p->c.type) < j.bytes && p->k > j.slice)) {
         const int64_t rows = j.strips_cut_m ? tg_ceil_div(pieces_m, j.strips) * grain_m : p->m;
         j.sums_row = tg_round_up(tg_min(t->block.n, p->n), 16);
         j.sums_bytes = tg_round_up(rows * j.sums_row * j.bytes, 64);
@@ -487,6 +537,8 @@ static void run_cells(const tg_job *j, const tg_plan *plan, char *workspace, int
                         tg_min(along, (strip + 1) * j->pieces / j->strips * j->grain)};
         if (j->is_direct)
             multiply_directly(j, item, rows, cols);
+        else if (j->is_streamed)
+            multiply_streaming(j, &t, item, cols);
         else
             multiply_cell(j, &t, item, rows, cols);
     }

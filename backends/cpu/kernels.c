@@ -58,7 +58,7 @@ typedef double register_f64;
 #endif
 /* Memory moves by the LINE. Panels come from L2, and are fetched some steps of k ahead; C comes
  * from further away. */
-enum { LINE = 64, STEPS = 8, FETCH_STEPS = 12, FETCH_ROWS_AHEAD = 4 };
+enum { LINE = 64, STEPS = 8, FETCH_STEPS = TG_FETCH_STEPS, FETCH_ROWS_AHEAD = 4 };
 enum { MOST_ACCUMULATORS = 32, MOST_VECTORS = 8 };
 #define LINES(bytes) ((int)((bytes) + LINE - 1) / LINE)
 

@@ -80,8 +80,8 @@ static inline __attribute__((always_inline)) void NAME(update)(const VECTOR *acc
 /* acc += a * b over k. A lies along k, or across it (k-major): then it is fetched ahead like B. */
 static inline __attribute__((always_inline)) void
 NAME(steps)(VECTOR *acc, int mr, int nv, int is_masked, int last, int is_k_major, int fetches,
-            int64_t k, int64_t a_row, int64_t a_col, int64_t b_row, const TG_T **a_at,
-            const TG_T **b_at)
+            int64_t ahead, int64_t k, int64_t a_row, int64_t a_col, int64_t b_row,
+            const TG_T **a_at, const TG_T **b_at)
 {
     const TG_T *a = *a_at, *b = *b_at;
     VECTOR b_now[MOST_VECTORS];
@@ -94,7 +94,7 @@ NAME(steps)(VECTOR *acc, int mr, int nv, int is_masked, int last, int is_k_major
                 acc[i * nv + j] += a[i * a_row] * b_now[j];
         if (fetches)
             EACH (j, nv)
-                __builtin_prefetch(b + FETCH_STEPS * b_row + j * TG_V);
+                __builtin_prefetch(b + ahead + j * TG_V);
         if (fetches && is_k_major)
             EACH (line, LINES(mr * sizeof(TG_T)))
                 __builtin_prefetch((const char *)(a + FETCH_STEPS * a_col) + line * LINE);
@@ -127,6 +127,10 @@ static inline __attribute__((always_inline)) void NAME(multiply)(int mr, int nv,
             NAME(fetch_row)(c + i * s->c_row, nv);
     EACH (i, mr * nv)
         acc[i] = (VECTOR){0};
+    if (!is_k_major && s->begins_with_sums)
+        EACH (i, mr)
+            EACH (j, nv)
+                acc[i * nv + j] = *(const LOOSE *)((TG_T *)s->sums + i * s->sums_row + j * TG_V);
     for (int64_t left = is_k_major ? s->k / STEPS : 0; left > 0; left--) {
         if (left < mr + FETCH_ROWS_AHEAD) {
             NAME(fetch_row)(c, nv);
@@ -136,18 +140,25 @@ static inline __attribute__((always_inline)) void NAME(multiply)(int mr, int nv,
             __builtin_prefetch(next, 0, 2);
         next += LINE;
         NAME(steps)
-        (acc, mr, nv, is_masked, last, is_k_major, 1, STEPS, a_row, a_col, b_row, &a, &b);
+        (acc, mr, nv, is_masked, last, 1, 1, FETCH_STEPS * b_row, STEPS, a_row, a_col, b_row, &a,
+         &b);
     }
     for (int64_t left = is_k_major ? s->k % STEPS : 0; left > 0; left--)
-        NAME(steps)(acc, mr, nv, is_masked, last, is_k_major, 0, 1, a_row, a_col, b_row, &a, &b);
-    if (!is_k_major) { /* nothing is fetched from behind the panel: that may be no memory at all */
-        const int64_t fetching = s->is_near || s->k < FETCH_STEPS ? 0 : s->k - FETCH_STEPS;
-        NAME(steps)(acc, mr, nv, is_masked, last, 0, 1, fetching, a_row, a_col, b_row, &a, &b);
+        NAME(steps)(acc, mr, nv, is_masked, last, 1, 0, 0, 1, a_row, a_col, b_row, &a, &b);
+    if (!is_k_major) {
+        const int64_t with = s->steps_that_fetch;
         NAME(steps)
-        (acc, mr, nv, is_masked, last, 0, 0, s->k - fetching, a_row, a_col, b_row, &a, &b);
+        (acc, mr, nv, is_masked, last, 0, 1, s->ahead, with, a_row, a_col, b_row, &a, &b);
+        NAME(steps)
+        (acc, mr, nv, is_masked, last, 0, 0, 0, s->k - with, a_row, a_col, b_row, &a, &b);
     }
     s->next = next;
-    NAME(update)(acc, mr, nv, is_masked, s);
+    if (!is_k_major && s->leaves_sums)
+        EACH (i, mr)
+            EACH (j, nv)
+                *(LOOSE *)((TG_T *)s->sums + i * s->sums_row + j * TG_V) = acc[i * nv + j];
+    else
+        NAME(update)(acc, mr, nv, is_masked, s);
 }
 
 static inline __attribute__((always_inline)) void NAME(outer)(int mr, int nv, int is_masked,

@@ -9,7 +9,8 @@
  * Needs: TG_T the element type, NAME(x) to mark x with it. */
 #ifndef FETCH_ROWS
 #define FETCH_ROWS 4    /* how far ahead of a copy memory is fetched */
-#define FETCH_BYTES 256 /* and of a transposition, along its rows */
+#define FETCH_BYTES 512 /* and of a transposition, along its rows, */
+#define STREAMS 8       /* so many of them at a time: far more would each open a page of memory */
 #endif
 
 typedef TG_T NAME(four) __attribute__((vector_size(4 * sizeof(TG_T))));
@@ -36,17 +37,22 @@ NAME(transpose_4x4)(TG_T *to, int64_t to_row, const TG_T *from, int64_t from_row
 static void NAME(transpose)(TG_T *to, int64_t to_row, const TG_T *from, int64_t from_row,
                             int64_t outer, int64_t inner)
 {
-    for (int64_t o = 0; o < outer; o += 4) {
-        const int64_t at_o = o + 4 <= outer ? o : outer - 4;
-        if (o % (64 / (int)sizeof *from) == 0 && o + FETCH_BYTES / (int)sizeof *from < outer)
-            for (int64_t i = 0; i < inner; i++)
-                __builtin_prefetch((const char *)(from + o + i * from_row) + FETCH_BYTES);
-        for (int64_t i = 0; i < inner; i += 4) {
-            const int64_t at_i = i + 4 <= inner ? i : inner - 4;
-            NAME(transpose_4x4)
-            (to + at_o * to_row + at_i, to_row, from + at_o + at_i * from_row, from_row);
+    enum { IN_A_LINE = 64 / (int)sizeof *from, AHEAD = FETCH_BYTES / (int)sizeof *from };
+    for (int64_t few = 0; few < inner; few += STREAMS)
+        for (int64_t line = 0; line < outer; line += IN_A_LINE) {
+            const int64_t end = line + IN_A_LINE < outer ? line + IN_A_LINE : outer;
+            const int64_t last = few + STREAMS < inner ? few + STREAMS : inner;
+            for (int64_t i = few; i < last && line + AHEAD < outer; i++)
+                __builtin_prefetch(from + line + AHEAD + i * from_row);
+            for (int64_t i = few; i < last; i += 4) {
+                const int64_t at_i = i + 4 <= inner ? i : inner - 4;
+                for (int64_t o = line; o < end; o += 4) {
+                    const int64_t at_o = o + 4 <= outer ? o : outer - 4;
+                    NAME(transpose_4x4)
+                    (to + at_o * to_row + at_i, to_row, from + at_o + at_i * from_row, from_row);
+                }
+            }
         }
-    }
 }
 
 /* Copies rows of `runs` pieces of 64 bytes; small constants become straight vector moves. */
