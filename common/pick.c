@@ -71,7 +71,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     double far = 0; /* OUTER_T fetches it while it multiplies, if there is time */
     if (is_c_far && t.form == TG_OUTER && lines_of_c > most_misses)
         far = cycles_of_far_vector;
-    if (is_c_far && t.form == TG_OUTER_T && p->k < 8 * t.thread.m)
+    if (is_c_far && t.form == TG_OUTER_T && p->k < 8)
         far = 1.5 * cycles_of_far_vector;
     const double vector_of_c = cycles_per_vector_of_c + far;
     double sum =
