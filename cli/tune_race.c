@@ -10,6 +10,7 @@
  * same clock and the same neighbours. Of the sorted gains of n rounds, those sqrt(n) from the
  * middle enclose the median with 95 % certainty.
  */
+#define _POSIX_C_SOURCE 200809L
 #include "tile.h"
 #include "tune.h"
 
