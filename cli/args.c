@@ -29,7 +29,8 @@ static const option option_table[] = {
     {"--type", "TYPE", TYPE, AT(type),
      "f32, f64, f16, bf16, i8, or u8 with a B of i8 (default: f32)"},
     {"--tile", "TILING", TEXT, AT(tile),
-     "a row of `tilegemm tiles`, or text such as 128x128x8/64x64/8x8/4/2"},
+     "a row of `tilegemm tiles`, or text such as 128x128x8/64x64/8x8/4/2;\n"
+     "of bench, also all, or several rows with commas between"},
     {"-o", "C.npy", TEXT, AT(output), "the file to write; it may be one of the inputs"},
     {"--trans-a", NULL, FLAG, AT(trans_a), "multiply by the transpose of A"},
     {"--trans-b", NULL, FLAG, AT(trans_b), "multiply by the transpose of B"},
@@ -54,6 +55,11 @@ static const option option_table[] = {
      "count each rung's memory traffic too, with NVIDIA's ncu (cuda only)"},
     {"--once", "RUNG", TEXT, AT(once),
      "only multiply once with this rung, for a profiler to look at"},
+    {"--show", NULL, FLAG, AT(show),
+     "show the lines of the tuning file, and which this machine uses"},
+    {"--export", "FILE", TEXT, AT(export_to), "copy the tuning file's lines to a file"},
+    {"--import", "FILE", TEXT, AT(import_from),
+     "take over a file's lines, in place of those for the same problems"},
     {"--report", NULL, FLAG, AT(report), "describe the machine too, to send it with a question"},
     {"--help", NULL, FLAG, AT(help), "print this"},
 };

@@ -14,17 +14,32 @@
 enum { ROUNDS = 10, SECONDS = 10 };
 
 /* ------------------------------------------------------------------------------ the contestants */
+/* Several tilings: "all", or rows with commas between. */
+static int is_list(const char *tile)
+{
+    return tile && (strcmp(tile, "all") == 0 || strchr(tile, ','));
+}
+
+static int is_listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    const char *at = strstr(list, name);
+    while (at && ((at > list && at[-1] != ',') || (at[length] && at[length] != ',')))
+        at = strstr(at + 1, name);
+    return at || strcmp(list, "all") == 0;
+}
+
 static int make_own(bench *b)
 {
     const cli_options *o = b->options;
     cli_runner *runner = b->runners;
-    int wants_all = o->tile && strcmp(o->tile, "all") == 0;
     snprintf(runner->name, CLI_NAME, "tilegemm");
-    runner->mode = wants_all ? CLI_CHOSEN : CLI_AS_IS;
+    runner->mode = is_list(o->tile) ? CLI_CHOSEN : CLI_AS_IS;
     runner++;
-    for (int row = 0; row < tg_tile_count() && wants_all; row++) {
+    for (int row = 0; row < tg_tile_count() && is_list(o->tile); row++) {
         runner->tile = tg_tile_at(row);
-        if (tg_tile_refusal(b->machine.ctx, &runner->tile, o->type))
+        if (!is_listed(o->tile, tg_tile_name(row)) ||
+            tg_tile_refusal(b->machine.ctx, &runner->tile, o->type))
             continue;
         runner->mode = CLI_FORCED;
         snprintf(runner->name, CLI_NAME, "%s", tg_tile_name(row));
@@ -190,11 +205,14 @@ static int run_all(bench *b)
 int cli_bench(const cli_options *options)
 {
     bench b;
+    cli_options opening = *options;
     memset(&b, 0, sizeof b);
     b.options = options;
+    if (is_list(options->tile))
+        opening.tile = NULL; /* the first runner is the chooser */
     int rc = cli_collect_cases(&b.cases, options);
     if (rc == CLI_OK)
-        rc = cli_open(&b.machine, options);
+        rc = cli_open(&b.machine, &opening);
     if (rc == CLI_OK) {
         rc = run_all(&b);
         for (int i = 0; i < b.peer_count; i++)

@@ -10,6 +10,7 @@
  *   peer.c      other CPU libraries       peer_gpu.c   cuBLAS, rocBLAS
  *   nvidia.c    clocks, what a unit has   occupancy.c  how many blocks a unit runs at once
  *   svg.c       plots                     counted.c    memory traffic, from ncu
+ *   npy_*.c     matrices in files         tuning_file.c   lines of the tuning file
  *
  * A command returns the exit status. cli_fail and cli_misuse print the sentence and return it.
  */
@@ -39,12 +40,13 @@ typedef struct cli_case {
 
 typedef struct cli_options {
     const char *backend, *tile, *output, *c0, *shapes, *trans, *plot, *roofline, *once;
+    const char *export_to, *import_from;
     const char *peers[CLI_LIST];
     char **words;
     int word_count, peer_count;
     tg_type type;
     int threads, rounds, batch; /* 0: not given */
-    int trans_a, trans_b, verify, quiet, json, report, counted, help;
+    int trans_a, trans_b, verify, quiet, json, report, counted, show, help;
     double alpha, beta;     /* beta: NaN if not given */
     char command[CLI_LINE]; /* the line that was typed, cut to fit */
 } cli_options;
@@ -62,6 +64,7 @@ int cli_ladder(const cli_options *options);
 int cli_multiply(const cli_options *options);
 int cli_bench(const cli_options *options);
 int cli_check(const cli_options *options);
+int cli_tune(const cli_options *options);
 
 /* ------------------------------------------------------------------------------------- args.c */
 /* CLI_OK, or CLI_MISUSED after saying why. The words are moved to the front of argv. */
@@ -85,6 +88,9 @@ typedef struct cli_cases {
 
 /* The problems that --shapes and the words name; without any, the usual ones. Free the items. */
 int cli_collect_cases(cli_cases *list, const cli_options *options);
+/* Problems of all kinds, and two neighbours of each that are in the same bucket of the tuning file.
+ */
+int cli_collect_kinds(cli_cases *list, const cli_options *options);
 /* "1000x1000x64 NT *100": the problem in text[CLI_NAME], without what is usual; and the text. */
 const char *cli_case_text(const cli_case *one, char *text);
 
@@ -97,6 +103,8 @@ typedef enum cli_mark { CLI_GOOD, CLI_BAD, CLI_NONE } cli_mark;
 const char *cli_mark_text(cli_mark mark);
 /* A bar of the share (0 .. 1) of width columns, to stdout. */
 void cli_print_bar(double share, int width);
+/* A bar on stderr, if that is a terminal; with all done, it is gone. */
+void cli_show_progress(int64_t done, int64_t all);
 /* "1.5 MiB" in text[CLI_NAME], and the text. */
 const char *cli_bytes_text(double bytes, char *text);
 /* The text as a JSON string, to stdout. */
@@ -141,6 +149,9 @@ typedef enum cli_fill { CLI_RANDOM, CLI_INTEGERS } cli_fill;
 /* CLI_INTEGERS are small enough for every sum to be exact, with |alpha| and |beta| up to 2. */
 int cli_work_make(cli_machine *machine, cli_work *work, cli_shape shape, tg_type type,
                   const char *trans, cli_fill fill, int c_padding);
+/* The same without memory: the problem's data is NULL. False if no memory could have it. */
+int cli_work_describe(cli_work *work, cli_shape shape, tg_type type, const char *trans,
+                      int c_padding);
 int cli_work_reset(cli_machine *machine, cli_work *work); /* C is c0 again, and it is its turn */
 int cli_work_fetch(cli_machine *machine, cli_work *work); /* C comes to the host */
 /* Makes as many copies on a device as its caches cannot hold, so that each call starts cold. */
@@ -252,9 +263,11 @@ typedef struct cli_runner {
     double seconds;      /* spent so far */
     double median, best; /* seconds a call */
     cli_verdict verdict;
-    double samples[CLI_ROUNDS];
+    double samples[CLI_ROUNDS]; /* seconds a call, round by round */
 } cli_runner;
 
+/* Sorts the samples. */
+double cli_median(double *samples, int count);
 /* Runs and verifies everyone once, then times all in turn, round by round, with the peak probe in
  * each round. *peak: the median, in FLOP/s. A runner sits the rest out after `enough` seconds. */
 int cli_race(cli_machine *machine, cli_work *work, cli_runner *runners, int count, int rounds,
@@ -347,5 +360,33 @@ typedef struct cli_npy_out {
 int cli_npy_create(cli_npy_out *file, const char *path, int64_t rows, int64_t cols, tg_type type);
 int cli_npy_keep(cli_npy_out *file);
 void cli_npy_discard(cli_npy_out *file);
+
+/* One file at a time can have a temporary one in its folder, which takes its place once it is kept,
+ * and is removed if it is not, also by a signal. *_make: its descriptor, or -1 after saying why. */
+int cli_temporary_make(const char *path);
+int cli_temporary_keep(const char *path);
+void cli_temporary_discard(void);
+
+/* ---------------------------------------------------------------------------- tuning_file.c */
+/* The lines of a tuning file, "KEY = VALUE" and others. */
+typedef struct cli_lines {
+    char **items;
+    int count;
+} cli_lines;
+
+/* The path of the user's own; CLI_FAILED after saying that there is none. */
+int cli_tuning_path(char *path, size_t size);
+/* A file that is not there has no lines. Free the lines. */
+int cli_lines_read(cli_lines *lines, const char *path);
+/* The line takes the place of the one with its key, or the last. */
+int cli_lines_put(cli_lines *lines, const char *line);
+/* Takes out the line with the key that this line has. */
+void cli_lines_drop(cli_lines *lines, const char *line);
+/* Makes the folders that are missing, and the file anew. */
+int cli_lines_write(const cli_lines *lines, const char *path);
+void cli_lines_free(cli_lines *lines);
+int cli_tuning_show(const char *path);
+int cli_tuning_export(const char *path, const char *to);
+int cli_tuning_import(const char *path, const char *from);
 
 #endif

@@ -122,8 +122,11 @@ static void print_what(const subject *x)
            cli_gflops(x->shape, 1));
     printf("device        %s: %s\n", x->machine.backend, tg_device_name(x->machine.ctx));
     printf("tiling        %s, cut to the problem from %s\n", spelled,
-           row < 0 ? "the text given" : tg_tile_name(row));
-    printf("why           %s%s%s\n\n", x->machine.is_forced ? "it was asked for" : "the chooser's",
+           row < 0 ? "a text" : tg_tile_name(row));
+    printf("why           %s%s%s\n\n",
+           x->machine.is_forced ? "it was asked for"
+           : x->plan.is_tuned   ? "a line of the tuning file"
+                                : "the chooser's",
            row < 0 ? "" : ": ", row < 0 ? "" : tg_tile_note(row));
 }
 

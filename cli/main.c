@@ -49,6 +49,18 @@ static const cli_command command_table[] = {
      "Runs every tiling on this machine and compares with exact results.",
      cli_check,
      {"--backend", "--threads", "--tile", "--report"}},
+    {"tune",
+     "[SHAPE ...]",
+     "Looks for faster tilings than the chooser's, and writes them to the tuning file.\n"
+     "Every program that uses the library on this machine takes them from there. The file is\n"
+     "tilegemm/tuning.txt in $XDG_CONFIG_HOME or ~/.config, or what $TILEGEMM_TUNING names;\n"
+     "$TILEGEMM_TUNING empty: none. Without shapes: some of all kinds, in less than five minutes.\n"
+     "A line is for a bucket: all sizes that are nearest to its powers of two. It is written if\n"
+     "the tiling gains 2 % in the geometric mean of the bucket's shapes, if the lower end of the\n"
+     "medians' 95 % confidence intervals is a gain too, and if it is certainly slower on none.",
+     cli_tune,
+     {"--backend", "--threads", "--type", "--trans", "--batch", "--shapes", "--rounds", "--show",
+      "--export", "--import"}},
 };
 
 enum { COMMANDS = sizeof(command_table) / sizeof(command_table[0]) };

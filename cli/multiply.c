@@ -9,7 +9,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct product {
     const cli_options *options;
@@ -133,28 +132,13 @@ static int64_t slice_rows(const tg_problem *p)
     return rows < (double)p->m ? (int64_t)rows : p->m;
 }
 
-static void show_progress(int64_t done, int64_t all)
-{
-    enum { WIDTH = 40 };
-    int filled = (int)((double)done / (double)all * WIDTH);
-    if (done == all) {
-        fputs("\r\033[K", stderr);
-        return;
-    }
-    fputs("\r[", stderr);
-    for (int column = 0; column < WIDTH; column++)
-        fputc(column < filled ? '#' : ' ', stderr);
-    fprintf(stderr, "] %3d %%", (int)(100.0 * (double)done / (double)all));
-    fflush(stderr);
-}
-
 static int run(product *x)
 {
     tg_problem slice = x->device;
     int64_t rows = slice_rows(&slice), m = x->device.m;
     int64_t a_elem = (int64_t)tg_type_size(slice.a.type);
     int64_t c_elem = (int64_t)tg_type_size(slice.c.type);
-    int is_shown = rows < m && !x->options->quiet && isatty(STDERR_FILENO);
+    int is_shown = rows < m && !x->options->quiet;
     double start = cli_now();
     int64_t row = 0;
     do {
@@ -168,7 +152,7 @@ static int run(product *x)
             return cli_fail_call(&x->machine, "the product");
         row += slice.m;
         if (is_shown)
-            show_progress(row, m);
+            cli_show_progress(row, m);
     } while (row < m);
     x->seconds = cli_now() - start;
     return fetch(x);

@@ -50,12 +50,25 @@ static int hold_signals(sigset_t *before)
     return sigprocmask(SIG_BLOCK, &all, before);
 }
 
-static int make_temporary(const char *path)
+static mode_t mode_for(const char *path)
+{
+    struct stat about;
+    mode_t mask = umask(0);
+    umask(mask);
+    return stat(path, &about) == 0 ? about.st_mode & 0777 : 0666 & ~mask;
+}
+
+int cli_temporary_make(const char *path)
 {
     sigset_t before;
+    struct stat about;
     int length = snprintf(temporary_path, sizeof temporary_path, "%s.XXXXXX", path);
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) {
+        cli_fail("%s is not a regular file and cannot be replaced", path);
+        return -1;
+    }
     if (length >= (int)sizeof temporary_path) {
-        errno = ENAMETOOLONG;
+        cli_fail("%s cannot be written: %s", path, strerror(ENAMETOOLONG));
         return -1;
     }
     catch_signals();
@@ -64,8 +77,31 @@ static int make_temporary(const char *path)
     int error = errno;
     has_temporary = fd >= 0;
     sigprocmask(SIG_SETMASK, &before, NULL);
-    errno = error;
+    if (fd < 0)
+        cli_fail("%s cannot be written: %s", path, strerror(error));
+    else
+        fchmod(fd, mode_for(path)); /* or as mkstemp made it */
     return fd;
+}
+
+int cli_temporary_keep(const char *path)
+{
+    sigset_t before;
+    hold_signals(&before);
+    int is_kept = rename(temporary_path, path) == 0;
+    int error = errno;
+    if (!is_kept)
+        unlink(temporary_path);
+    has_temporary = 0;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return is_kept ? CLI_OK : cli_fail("%s cannot be written: %s", path, strerror(error));
+}
+
+void cli_temporary_discard(void)
+{
+    if (has_temporary)
+        unlink(temporary_path);
+    has_temporary = 0;
 }
 
 static size_t format_header(char *text, int64_t rows, int64_t cols, tg_type type)
@@ -85,13 +121,9 @@ static size_t format_header(char *text, int64_t rows, int64_t cols, tg_type type
 /* Takes the space on the disk now, so that writing through the map cannot fail later. */
 static int map_new_file(cli_npy_out *file, int fd, size_t bytes)
 {
-    struct stat about;
-    mode_t mask = umask(0);
-    umask(mask);
-    mode_t mode = stat(file->path, &about) == 0 ? about.st_mode & 0777 : 0666 & ~mask;
     int error = posix_fallocate(fd, 0, (off_t)bytes);
     void *map = MAP_FAILED;
-    if (error == 0 && fchmod(fd, mode) == 0)
+    if (error == 0)
         map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (error == 0 && map == MAP_FAILED)
         error = errno;
@@ -104,20 +136,17 @@ static int map_new_file(cli_npy_out *file, int fd, size_t bytes)
 
 int cli_npy_create(cli_npy_out *file, const char *path, int64_t rows, int64_t cols, tg_type type)
 {
-    struct stat about;
     char text[128];
     size_t header_bytes = format_header(text, rows, cols, type);
     size_t bytes = cli_matrix_bytes(rows, cols, type);
     memset(file, 0, sizeof *file);
     file->path = path;
-    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
-        return cli_fail("%s is not a regular file and cannot be replaced", path);
     if (rows > 0 && cols > 0 && bytes == 0)
         return cli_fail("%s would be %lld x %lld, which is more than memory can have", path,
                         (long long)rows, (long long)cols);
-    int fd = make_temporary(path);
+    int fd = cli_temporary_make(path);
     if (fd < 0)
-        return cli_fail("%s cannot be written: %s", path, strerror(errno));
+        return CLI_FAILED;
     int rc = map_new_file(file, fd, header_bytes + bytes);
     close(fd);
     if (rc != CLI_OK) {
@@ -138,22 +167,12 @@ static void unmap(cli_npy_out *file)
 
 int cli_npy_keep(cli_npy_out *file)
 {
-    sigset_t before;
     unmap(file);
-    hold_signals(&before);
-    int is_kept = rename(temporary_path, file->path) == 0;
-    int error = errno;
-    if (!is_kept)
-        unlink(temporary_path);
-    has_temporary = 0;
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    return is_kept ? CLI_OK : cli_fail("%s cannot be written: %s", file->path, strerror(error));
+    return cli_temporary_keep(file->path);
 }
 
 void cli_npy_discard(cli_npy_out *file)
 {
     unmap(file);
-    if (has_temporary)
-        unlink(temporary_path);
-    has_temporary = 0;
+    cli_temporary_discard();
 }

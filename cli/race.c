@@ -16,6 +16,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static const double sample_seconds = 2e-3;
@@ -36,8 +37,7 @@ static int compare(const void *left, const void *right)
     return (x > y) - (x < y);
 }
 
-/* Sorts the samples. */
-static double median(double *samples, int count)
+double cli_median(double *samples, int count)
 {
     qsort(samples, (size_t)count, sizeof *samples, compare);
     return count % 2 ? samples[count / 2] : (samples[count / 2 - 1] + samples[count / 2]) / 2;
@@ -187,9 +187,11 @@ int cli_race(cli_machine *machine, cli_work *work, cli_runner *runners, int coun
     if (rc != CLI_OK)
         return rc;
     for (int i = 0; i < count; i++) {
-        runners[i].median = median(runners[i].samples, runners[i].sample_count);
-        runners[i].best = runners[i].samples[0];
+        double sorted[CLI_ROUNDS];
+        memcpy(sorted, runners[i].samples, sizeof sorted);
+        runners[i].median = cli_median(sorted, runners[i].sample_count);
+        runners[i].best = sorted[0];
     }
-    *peak = median(peaks, rounds);
+    *peak = cli_median(peaks, rounds);
     return CLI_OK;
 }

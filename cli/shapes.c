@@ -145,6 +145,55 @@ int cli_collect_cases(cli_cases *list, const cli_options *o)
     return rc;
 }
 
+/* Problems of all kinds, in each transpose that is given for them. */
+static const struct {
+    const char *trans, *words[8];
+} kinds[] = {
+    {"NN",
+     {"64..2048", "16x1024x1024", "1024x16x1024", "1024x1024x16", "1x4096x4096", "32x4096x4096"}},
+    {"NT", {"256..1024", "32x4096x4096"}},
+    {"TN", {"256..1024"}},
+};
+
+/* A size that a bucket of the tuning file takes for the same. */
+static int64_t about(int64_t size, int is_more)
+{
+    return size < 8 ? size : is_more ? size + size / 4 : size - size / 5;
+}
+
+static int add_neighbours(cli_cases *list)
+{
+    const int count = list->count;
+    cli_case *more = realloc(list->items, 3 * (size_t)count * sizeof *more);
+    if (!more)
+        return cli_fail("there is no memory for the shapes");
+    for (int i = 0; i < 2 * count; i++) {
+        cli_case one = more[i % count];
+        one.shape.m = about(one.shape.m, i < count);
+        one.shape.n = about(one.shape.n, i < count);
+        one.shape.k = about(one.shape.k, i < count);
+        more[count + i] = one;
+    }
+    list->items = more;
+    list->room = list->count = 3 * count;
+    return CLI_OK;
+}
+
+int cli_collect_kinds(cli_cases *list, const cli_options *o)
+{
+    int rc = CLI_OK;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && rc == CLI_OK; i++) {
+        cli_options some = *o;
+        some.words = (char **)kinds[i].words;
+        while (kinds[i].words[some.word_count])
+            some.word_count++;
+        some.trans = o->trans ? o->trans : kinds[i].trans;
+        if (i == 0 || !o->trans)
+            rc = cli_collect_cases(list, &some);
+    }
+    return rc == CLI_OK ? add_neighbours(list) : rc;
+}
+
 const char *cli_case_text(const cli_case *one, char *text)
 {
     const cli_shape *s = &one->shape;

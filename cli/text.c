@@ -82,6 +82,23 @@ void cli_print_bar(double share, int width)
     fputs(colour ? "\033[0m" : "", stdout);
 }
 
+void cli_show_progress(int64_t done, int64_t all)
+{
+    enum { WIDTH = 40 };
+    int filled = (int)((double)done / (double)all * WIDTH);
+    if (!isatty(fileno(stderr)))
+        return;
+    if (done == all) {
+        fputs("\r\033[K", stderr);
+        return;
+    }
+    fputs("\r[", stderr);
+    for (int column = 0; column < WIDTH; column++)
+        fputc(column < filled ? '#' : ' ', stderr);
+    fprintf(stderr, "] %3d %%", (int)(100.0 * (double)done / (double)all));
+    fflush(stderr);
+}
+
 const char *cli_bytes_text(double bytes, char *text)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

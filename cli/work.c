@@ -57,7 +57,7 @@ int cli_open(cli_machine *machine, const cli_options *options)
     if (options->threads && tg_set_threads(machine->ctx, options->threads) != TG_OK)
         rc = cli_fail_call(machine, "--threads");
     machine->threads = thread_count(machine);
-    if (rc == CLI_OK && options->tile && strcmp(options->tile, "all") != 0)
+    if (rc == CLI_OK && options->tile)
         rc = force_tile(machine, options->tile);
     if (rc != CLI_OK)
         cli_close(machine);
@@ -208,16 +208,22 @@ static int lay_out(cli_work *work, cli_shape shape, tg_type type, int c_padding)
     return 1;
 }
 
+int cli_work_describe(cli_work *work, cli_shape shape, tg_type type, const char *trans,
+                      int c_padding)
+{
+    tg_problem init = TG_PROBLEM_INIT;
+    memset(work, 0, sizeof *work);
+    memcpy(work->trans, trans, 2);
+    work->host = work->device = init;
+    work->copies = 1;
+    return lay_out(work, shape, type, c_padding);
+}
+
 int cli_work_make(cli_machine *machine, cli_work *work, cli_shape shape, tg_type type,
                   const char *trans, cli_fill kind, int c_padding)
 {
-    tg_problem init = TG_PROBLEM_INIT;
     tg_problem *p = &work->host;
-    memset(work, 0, sizeof *work);
-    memcpy(work->trans, trans, 2);
-    *p = work->device = init;
-    work->copies = 1;
-    int is_possible = lay_out(work, shape, type, c_padding);
+    int is_possible = cli_work_describe(work, shape, type, trans, c_padding);
     void *a = is_possible ? cli_host_memory(work->a_bytes) : NULL;
     void *b = is_possible ? cli_host_memory(work->b_bytes) : NULL;
     p->a.data = a, p->b.data = b;

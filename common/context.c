@@ -60,6 +60,7 @@ tg_status tg_open(tg_context **result, const char *backend, int device)
         ctx->backend = NULL;
         return ctx->status;
     }
+    tg_tuning_load(ctx);
     return tg_succeed(ctx);
 }
 
@@ -78,6 +79,7 @@ void tg_close(tg_context *ctx)
         ctx->backend->sync(ctx);
         drop_workspace(ctx);
         ctx->backend->close(ctx);
+        free(ctx->tuned);
     }
     free(ctx);
 }

@@ -86,6 +86,7 @@ tg_status tg_problem_choose(tg_context *ctx, const tg_problem *p)
     tg_limits limits = ctx->limits;
     const tg_packed *packed = tg_packed_of(p);
     const tg_tile *forced = packed ? &packed->tile : ctx->is_forced ? &ctx->forced : NULL;
+    const tg_tile *const stated = forced ? forced : tg_tuning_find(ctx, p);
     const char *refusal = forced ? tg_tile_refusal(ctx, forced, p->a.type) : NULL;
     if (refusal)
         return tg_fail(ctx, TG_BAD_TILE, "the %s tiling on %s: %s", packed ? "packed" : "forced",
@@ -93,13 +94,14 @@ tg_status tg_problem_choose(tg_context *ctx, const tg_problem *p)
     if (ctx->threads && limits.l1 > 0) /* a CPU's units are threads, a GPU's are not */
         limits.units = ctx->threads;
     ctx->plans++;
-    if (!tg_choose(p, &limits, forced, &ctx->plan))
+    if (!tg_choose(p, &limits, stated, &ctx->plan))
         refusal = "no row of the table multiplies it there";
-    else if (!forced)
+    else if (!stated) /* what tg_force or tg_tuning_add took is there */
         refusal = ctx->backend->missing(ctx, tg_tile_at(ctx->plan.row), p->a.type);
     if (refusal)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "a.type = %s on %s: %s", tg_type_name(p->a.type),
                        ctx->device_name, refusal);
+    ctx->plan.is_tuned = stated && !forced;
     ctx->plan_bytes = ctx->backend->workspace(ctx, p, &ctx->plan);
     return packed ? tg_packed_fit(ctx, p) : TG_OK;
 }
@@ -244,6 +246,14 @@ tg_status tg_gemm_workspace(tg_context *ctx, const tg_problem *problem, size_t *
         return ctx->status;
     *bytes = tg_problem_is_empty(&p) ? 0 : ctx->plan_bytes;
     return tg_succeed(ctx);
+}
+
+tg_status tg_describe(tg_context *ctx, const tg_problem *problem, tg_problem *p)
+{
+    tg_status status = tg_need_open(ctx);
+    if (status || (status = tg_problem_read(ctx, problem, p)))
+        return status;
+    return tg_problem_prepare(ctx, p, 0);
 }
 
 tg_status tg_pick(tg_context *ctx, const tg_problem *problem, tg_plan *picked)

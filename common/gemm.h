@@ -46,6 +46,12 @@ typedef struct tg_packed {
     int line, block_k; /* what a panel has, by the plan */
 } tg_packed;
 
+/* A line of the tuning file, packed: what it is for, and the tiling. */
+typedef struct tg_tuned {
+    uint64_t key;
+    tg_tile tile;
+} tg_tuned;
+
 struct tg_context {
     const tg_backend *backend;
     void *device; /* the backend's own */
@@ -55,6 +61,8 @@ struct tg_context {
     uint32_t flags; /* of every problem */
     int is_forced;
     tg_tile forced;
+    tg_tuned *tuned; /* in the order of their keys */
+    int tuned_count;
     tg_problem given;   /* the last problem that was planned, as it came (size 0: none), */
     tg_problem planned; /* as the backend takes it,                                      */
     int is_swapped;     /* with B for A,                                                 */
@@ -163,6 +171,16 @@ int64_t tg_packed_bytes(const tg_context *ctx, const tg_packed *packed);
 
 /* "block.m = 12 is not a multiple ...": the verdict as a sentence in text[size]. */
 void tg_verdict_print(tg_verdict verdict, char *text, size_t size);
+
+/* TG_OK if the context was opened. */
+tg_status tg_need_open(tg_context *ctx);
+/* *p := the problem as backends are given it, checked but for its data pointers. */
+tg_status tg_describe(tg_context *ctx, const tg_problem *problem, tg_problem *p);
+
+/* Reads the tuning file; what cannot be used is skipped. */
+void tg_tuning_load(tg_context *ctx);
+/* The tiling that a line has for problems such as this one, as backends are given it; or NULL. */
+const tg_tile *tg_tuning_find(const tg_context *ctx, const tg_problem *p);
 
 /* Are all their numbers equal? */
 int tg_tile_same(tg_tile x, tg_tile y);

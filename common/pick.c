@@ -71,7 +71,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     double far = 0; /* OUTER_T fetches it while it multiplies, if there is time */
     if (is_c_far && t.form == TG_OUTER && lines_of_c > most_misses)
         far = cycles_of_far_vector;
-    if (is_c_far && t.form == TG_OUTER_T && p->k < 8 * t.thread.m)
+    if (is_c_far && t.form == TG_OUTER_T && p->k < 8)
         far = 1.5 * cycles_of_far_vector;
     const double vector_of_c = cycles_per_vector_of_c + far;
     double sum =
@@ -97,13 +97,33 @@ static int may_choose(tg_tile t, const tg_limits *l, int bytes)
 /* Are its elements as kernels take them, so that it can be read in place? */
 static int is_read(const tg_input *x, int bytes) { return tg_type_size(x->type) == (size_t)bytes; }
 
-/* The row and ways in that the model likes best. A is read in place along its rows; B too, if its
- * rows are vectors, and all of it lies in half of L2 or no element is needed twice. */
+/* The ways in that the model likes best, and its cycles. A is read in place along its rows; B too,
+ * if its rows are vectors, and all of it lies in half of L2 or no element is needed twice. */
+static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg_plan *best)
+{
+    const int a_can = best->tile.form == TG_OUTER && p->a.col_stride == 1 && is_read(&p->a, bytes);
+    const int is_b_small = p->k <= l->l2 / 2 / bytes / tg_max(p->n, 1);
+    const int b_can = p->b.col_stride == 1 && is_read(&p->b, bytes) &&
+                      (is_b_small || p->m <= best->tile.thread.m);
+    tg_plan plan = *best;
+    double best_cycles = 0;
+    for (int way = 0; way < 4; way++) {
+        plan.a_in_place = way / 2;
+        plan.b_in_place = way % 2;
+        if ((plan.a_in_place && !a_can) || (plan.b_in_place && !b_can))
+            continue;
+        const double now = cycles(p, l, &plan, bytes);
+        if (way == 0 || now < best_cycles) {
+            *best = plan;
+            best_cycles = now;
+        }
+    }
+    return best_cycles;
+}
+
+/* The row that the model likes best. */
 static void choose_row(const tg_problem *p, const tg_limits *l, int bytes, tg_plan *best)
 {
-    const int a_can = p->a.col_stride == 1 && is_read(&p->a, bytes);
-    const int b_can = p->b.col_stride == 1 && is_read(&p->b, bytes);
-    const int is_b_small = p->k <= l->l2 / 2 / bytes / tg_max(p->n, 1);
     double best_cycles = 0;
     best->row = -1;
     for (int row = 0; row < tg_tile_count(); row++) {
@@ -113,17 +133,10 @@ static void choose_row(const tg_problem *p, const tg_limits *l, int bytes, tg_pl
         tg_plan plan = *best;
         plan.row = row;
         plan.tile = fit_thread(p, stated, l, bytes);
-        for (int way = 0; way < 4; way++) {
-            plan.a_in_place = way / 2;
-            plan.b_in_place = way % 2;
-            if ((plan.a_in_place && !(a_can && stated.form == TG_OUTER)) ||
-                (plan.b_in_place && !(b_can && (is_b_small || p->m <= stated.thread.m))))
-                continue;
-            const double now = cycles(p, l, &plan, bytes);
-            if (best->row < 0 || now < best_cycles) {
-                *best = plan;
-                best_cycles = now;
-            }
+        const double now = choose_ways(p, l, bytes, &plan);
+        if (best->row < 0 || now < best_cycles) {
+            *best = plan;
+            best_cycles = now;
         }
     }
 }
@@ -194,6 +207,8 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
         plan->b_in_place = stated.stages == 0 && is_read(&p->b, bytes);
         if (is_gpu)
             return 1;
+        if (stated.stages == 1 && may_choose(stated, l, bytes))
+            choose_ways(p, l, bytes, plan);
     } else {
         choose_row(p, l, bytes, plan);
         if (plan->row < 0)

@@ -15,7 +15,8 @@
  *
  * Four promises hold for every function here.
  *   - Bad input is answered with a status, and tg_last_error says in a sentence which argument was
- *     wrong and what it was. Nothing is written then. The library never aborts, exits or prints.
+ *     wrong and what it was. Nothing is written then. The library never aborts or exits, and prints
+ *     only what TILEGEMM_TRACE=1 asks for, to stderr.
  *   - Sizes and strides are int64_t and count elements, never bytes. Bytes are size_t.
  *   - A context belongs to one host thread at a time. Any number of contexts may work at once, in
  *     any threads; they share nothing that is written to.
@@ -133,7 +134,7 @@ typedef struct tg_context tg_context;
  * Environment read here: TILEGEMM_TILE (a tiling, see tg_force), TILEGEMM_THREADS (see
  * tg_set_threads), TILEGEMM_BATCH_INVARIANT (1: every call has that flag), TILEGEMM_ISA (CPU: the
  * instruction set to use at most; `tilegemm info` lists them). A value that cannot be used is an
- * error of tg_open. */
+ * error of tg_open; a line of the tuning file that cannot be used is none (see tg_tuning_add). */
 TG_API tg_status tg_open(tg_context **ctx, const char *backend, int device);
 
 /* Waits for the context's work and frees all it holds. NULL is fine. */
@@ -323,6 +324,7 @@ TG_API tg_status tg_packed_gemm(tg_context *ctx, const tg_problem *problem, tg_f
  * stages 0: operands are read in place; 1: staged; 2: the next tile is fetched during the multiply;
  *           3 and more: a pipeline.
  * slices    groups of warps that take different k of a stage and are summed in order at the end.
+ *           On a CPU whose caches fill in the block, 1: staged where that pays; 2 and more: always.
  * form      how a thread multiplies what is staged.
  * inst      the multiply-add instruction: 1x1x1 is FMA, else the shape of a matrix instruction.
  * A zero in block or warp is filled in from the device: tg_tile_resolve.
@@ -421,18 +423,19 @@ typedef enum tg_tail {
 /* What the chooser decides for one problem. Start from TG_PLAN_INIT. */
 typedef struct tg_plan {
     size_t size;
-    int row;                    /* of the table, or -1 for a forced tiling that is not in it */
+    int row;                    /* of the table, or -1 for a tiling that is not in it        */
     tg_tile tile;               /* resolved, and its block cut to the problem                */
     int threads;                /* CPU threads that will be asked for                        */
     int a_in_place, b_in_place; /* read where they are, not staged                           */
     int splits;                 /* ranges of k that run side by side, summed in order        */
     tg_tail tail;
+    int is_tuned; /* the tiling is that of a line of the tuning file                           */
 } tg_plan;
 
 #define TG_PLAN_INIT                                                                              \
     {                                                                                             \
         sizeof(tg_plan), -1, {{0, 0, 0}, {0, 0}, {0, 0}, 0, 0, 0, TG_DOT, {0, 0, 0}}, 0, 0, 0, 1, \
-            TG_TAIL_WHOLE                                                                         \
+            TG_TAIL_WHOLE, 0                                                                      \
     }
 
 /* *plan := how tg_gemm would run this problem on this context. Nothing is computed and the data
@@ -443,6 +446,41 @@ TG_API tg_status tg_pick(tg_context *ctx, const tg_problem *problem, tg_plan *pl
  * device is refused here with TG_BAD_TILE; one that is not legal for the type of a later problem
  * is refused there. */
 TG_API tg_status tg_force(tg_context *ctx, const tg_tile *tile);
+
+/* ---------------------------------------------------------------------------------------- tuning
+ * `tilegemm tune` times tilings beside the chooser's own, and writes those that were faster to the
+ * tuning file, a line each:
+ *
+ *     cpu f32 NT 1024x64x4096 *1 threads 2 AMD EPYC 9B14, avx512 = v1 0.1.0-5f3a9c21
+ *         0x0x0/0x0/14x32/16/1 +8%                                      (it is one line there)
+ *
+ * Before the = stand the problems and the device that it is for: the type of A; which of A and B
+ * lie transposed, C in rows; m x n x k and the batch, as the powers of two that stand for all sizes
+ * nearest to them on a logarithmic scale; the threads that a CPU's context may use; and the device
+ * by its name. Behind it stand the format, the library, the tiling and by how much it was faster.
+ *
+ * tg_open reads the file; tg_force wins over its lines, and they win over the chooser. A line that
+ * is of another device, of another library or table of tilings, not legal, or no such line at all
+ * is skipped, and TILEGEMM_TRACE=1 says which and why. A CPU's tiling leaves its block to the
+ * caches, has stages, one slice and a form other than dot, so that it changes no bit of a result. A
+ * GPU's may, and is not used with TG_BATCH_INVARIANT. */
+#define TG_TUNING_LINE 512
+
+/* The path of the tuning file in path[size], cut as snprintf does, and the length of all of it:
+ * what TILEGEMM_TUNING says (empty: none), or tilegemm/tuning.txt in the folder XDG_CONFIG_HOME, or
+ * in .config in HOME. "" if there is none of them. */
+TG_API int tg_tuning_path(char *path, size_t size);
+
+/* Uses a line in this context from now on, instead of one for the same problems. Refused, with the
+ * reason: TG_BAD_ARGUMENT, it is no line; TG_NOT_SUPPORTED, another library wrote it; TG_NO_DEVICE,
+ * it is for another device; TG_BAD_TILE, its tiling is not for this one. */
+TG_API tg_status tg_tuning_add(tg_context *ctx, const char *line);
+
+/* Writes the line that runs problems such as this one with this tiling on this context's device,
+ * found to be so many percent faster, into line[TG_TUNING_LINE]. The data pointers are not looked
+ * at. TG_NOT_SUPPORTED if neither stride of A or of B is 1: such problems have no lines. */
+TG_API tg_status tg_tuning_print(tg_context *ctx, const tg_problem *problem, const tg_tile *tile,
+                                 int percent, char *line);
 
 /* ---------------------------------------------------------------------------- memory and measure
  * For programs that run on every backend: memory of the context's device, aligned to at least 64

@@ -16,6 +16,7 @@ void test_types(tg_context *ctx);
 void test_bits(tg_context *ctx); /* those of an element, wherever it is computed */
 void test_open(void);
 void test_settings(tg_context *ctx);
+void test_tuning(void);
 void test_fork_first(void); /* before anything else has used the library */
 void test_threads(tg_context *ctx);
 void test_fork(tg_context *ctx);

@@ -243,8 +243,9 @@ def build_fake_gpu():
 def main(tests):
     if not PROGRAM or not set(sys.argv[2:]) <= set(tests):
         sys.exit(f"usage: {sys.argv[0]} PROGRAM [TEST ...], tests: {' '.join(tests)}")
-    for name in ["TILEGEMM_TILE", "TILEGEMM_THREADS", "TILEGEMM_ISA", "NO_COLOR"]:
+    for name in ["TILEGEMM_TILE", "TILEGEMM_THREADS", "TILEGEMM_ISA", "TILEGEMM_TRACE", "NO_COLOR"]:
         os.environ.pop(name, None)
+    os.environ["TILEGEMM_TUNING"] = ""  # of the machine's user are no lines
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # the CPU is tested, unless a test says otherwise
     suite = Suite()
     here = os.getcwd()

@@ -21,6 +21,7 @@ CALL, CHECK, TILE, PICK = "common/gemm.c", "common/check.c", "common/tile.h", "c
 PACKED, GROUPED = "common/packed.c", "common/grouped.c"
 SIMT, CARRIER, GEOMETRY = (f"backends/gpu/{name}.h" for name in ("simt_gemm", "carrier", "geometry"))
 SIMT_TABLE = "backends/gpu/simt_table.h"
+TUNING = "common/tuning.c"
 
 # name, file, what stands there, what is planted
 MUTATIONS = [
@@ -108,6 +109,27 @@ MUTATIONS = [
      "TG_REFUSE_IF(t.block.n < t.warp.n,"),
     ("threads are asked for by any problem", PICK, "flops_per_thread = 1e6;",
      "flops_per_thread = 1;"),
+    ("a forced row of the caches is always staged", PICK,
+     "if (stated.stages == 1 && may_choose(stated, l, bytes))", "if (0)"),
+    ("tuning: a line wins over tg_force", CALL, "forced ? forced : tg_tuning_find(ctx, p)",
+     "tg_tuning_find(ctx, p) ? tg_tuning_find(ctx, p) : forced"),
+    ("tuning: a line of another device is used", TUNING, "strcmp(x->device, ctx->device_name) != 0", "0"),
+    ("tuning: a line of another backend is used", TUNING, "strcmp(x->backend, ctx->backend->name) != 0",
+     "0"),
+    ("tuning: a line of another library is used", TUNING, "strcmp(x->library, library) != 0", "0"),
+    ("tuning: a line of another format is used", TUNING, "x->format != FORMAT", "0"),
+    ("tuning: a line is not read to its end", TUNING, "strcmp(again, text) != 0", "0"),
+    ("tuning: an illegal tiling is used", TUNING, "    if (refusal)\n", "    if (0)\n"),
+    ("tuning: a line changes bits", TUNING, "(has_block || ", "("),
+    ("tuning: sizes are rounded down", TUNING, "tg_min(below + is_near_next,", "tg_min(below,"),
+    ("tuning: a line is for any number of threads", TUNING,
+     "return ctx->threads ? ctx->threads : ctx->limits.units;", "return 1;"),
+    ("tuning: a line for B transposed is used for B", TUNING, "return a < 0 || b < 0 ? -1 : 2 * a + b;",
+     "return a < 0 || b < 0 ? -1 : 2 * a;"),
+    ("tuning: a new line waits for the next shape", TUNING, "    ctx->given.size = 0;\n", ""),
+    ("tuning: lines are not kept in order", TUNING, "more[at - 1].key > tuned->key", "0"),
+    ("tuning: a long line is the last", TUNING, "fgets(text, sizeof text, file); at++)",
+     "fgets(text, sizeof text, file) && strchr(text, '\\n'); at++)"),
     ("GPU: no barrier between put and multiply", SIMT,
      "of_b.put(stage_of(step) + a_size);\n            __syncthreads();",
      "of_b.put(stage_of(step) + a_size);"),
@@ -159,7 +181,8 @@ SUITES = [("test_tile",), ("test_tile_words",), ("test_choose",), ("test_modules
 # What a file has no part in needs neither be built nor run.
 SUITES_OF = {"backends/gpu": [suite for suite in SUITES if "simt" in suite[0]],
              "backends/cpu": [suite for suite in SUITES if suite[0] in ("test_gemm", "test_bound",
-                                                                        "test_api")]}
+                                                                        "test_api")],
+             TUNING: [("test_api", "tuning")]}
 
 
 def build(folder, suites):
@@ -193,7 +216,7 @@ def fits(tree, mutation):
 def plant(tree, folder, mutation):
     """What caught the bug; None if nothing did or it could not be planted."""
     _, name, old, new = mutation
-    suites = SUITES_OF.get(os.path.dirname(name), SUITES)
+    suites = SUITES_OF.get(name) or SUITES_OF.get(os.path.dirname(name), SUITES)
     path = os.path.join(tree, name)
     if not fits(tree, mutation):
         return None

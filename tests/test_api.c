@@ -3,8 +3,8 @@
  * What the header promises about calls: arguments, contexts, threads. While the parts run, stdout
  * and stderr lead to a file that must stay empty: the library does not print.
  *
- *     test_api [PART]     arguments, types, bits, packed, lists, overlap, contexts, threads or
- * fork; all without it
+ *     test_api [PART]     arguments, types, bits, packed, lists, overlap, contexts, tuning, threads
+ *                         or fork; all without it
  *
  * The backend is the CPU, or the one that TG_TEST_BACKEND names. */
 #define _GNU_SOURCE
@@ -144,6 +144,8 @@ int main(int argc, char **argv)
         test_open();
         test_settings(ctx);
     }
+    if (is_wanted("tuning", argc, argv))
+        test_tuning();
     if (is_wanted("threads", argc, argv))
         test_threads(ctx);
     if (is_wanted("fork", argc, argv))

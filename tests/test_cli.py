@@ -18,10 +18,11 @@ from pathlib import Path
 
 import cli_gpu
 import cli_multiply
+import cli_tune
 from cli_suite import (HERE, PROGRAM, UTF8, LeftOut, Run, build_wrong, integers, is_plot, main,
                        numpy, on_terminal, race_peer, save, save_zeros, start)
 
-COMMANDS = ["info", "tiles", "explain", "ladder", "multiply", "bench", "check"]
+COMMANDS = ["info", "tiles", "explain", "ladder", "multiply", "bench", "check", "tune"]
 
 
 def test_help(t):
@@ -199,6 +200,8 @@ def test_bench(t):
            says=[f"^{name} " for name in ["40x40x40", "8x9x10", "16x16x16", "32x32x32"]])
     t.good("bench", "40", "--tile", "all", "--rounds", 1,
            says=[f"^40x40x40 +{row} " for row in ["v0_global", "k5_2d", "k10_warp", "t24x40x3"]])
+    run = t.good("bench", "40", "--tile", "c6x8,v4_reg", "--rounds", 1)
+    t.expect(re.findall(r"^40x40x40 +(\w+) ", run.out, re.M)[1:] == ["v4_reg", "c6x8"], "two", run)
     for text, says in [("64\n64x\n", "shapes, line 2: .*no shape"),
                        ("64 64 64\n", "line 1: \"64 64\" is neither"),
                        ("64 NN *0\n", "is neither"), ("# none\n", "has no shape in it")]:
@@ -316,5 +319,5 @@ def test_completion(t):
 
 
 if __name__ == "__main__":
-    everything = {**globals(), **vars(cli_multiply), **vars(cli_gpu)}
+    everything = {**globals(), **vars(cli_multiply), **vars(cli_gpu), **vars(cli_tune)}
     sys.exit(main({name: it for name, it in everything.items() if name.startswith("test_")}))

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tilings that were measured to be faster than the chooser's: lines of a text file (tilegemm.h),
+ * read when a context is opened, and found again by one number.
+ *
+ *     key    type | transposes | m | n | k | batch | threads        m .. batch: of a power of two
+ *
+ * People edit lines and carry them between machines, so nothing is believed of one: it is printed
+ * again from what was understood and must come out the same, and its tiling is checked like any. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gemm.h"
+
+enum { FORMAT = 1, SIZES = 4, MOST_LINES = 10000, MOST_SIZE_BITS = 62 };
+
+typedef struct line {
+    char backend[16], type_name[8], trans_name[4], device[128]; /* what it is for */
+    long long sizes[SIZES];
+    int threads;
+    int format, percent; /* what it says */
+    char library[32], tiling[96];
+    tg_type type; /* both as numbers */
+    tg_tuned tuned;
+} line;
+
+static const char *const trans_names[] = {"NN", "NT", "TN", "TT"};
+
+/* Which of A and B are transposed, as a place in trans_names; -1 if one has no unit stride. */
+static int trans_of(const tg_problem *p)
+{
+    const int a = p->a.col_stride == 1 ? 0 : p->a.row_stride == 1 ? 1 : -1;
+    const int b = p->b.col_stride == 1 ? 0 : p->b.row_stride == 1 ? 1 : -1;
+    return a < 0 || b < 0 ? -1 : 2 * a + b;
+}
+
+/* The exponent of the power of two that is nearest to the size on a logarithmic scale. */
+static int bits_of(int64_t size)
+{
+    const int below = 63 - __builtin_clzll((unsigned long long)tg_max(size, 1));
+    const int is_near_next = (double)size > 1.4142135623730951 * (double)(1LL << below);
+    return (int)tg_min(below + is_near_next, MOST_SIZE_BITS);
+}
+
+static uint64_t key_of(tg_type type, int trans, const int64_t sizes[SIZES], int threads)
+{
+    uint64_t key = (uint64_t)type << 2 | (uint64_t)trans;
+    for (int i = 0; i < SIZES; i++)
+        key = key << 6 | (uint64_t)bits_of(sizes[i]);
+    return key << 21 | (uint64_t)threads; /* TG_TILE_MAX at most */
+}
+
+/* A CPU's; a GPU has no say in them. */
+static int threads_of(const tg_context *ctx)
+{
+    if (ctx->limits.l1 == 0)
+        return 0;
+    return ctx->threads ? ctx->threads : ctx->limits.units;
+}
+
+/* A table of other rows has other choosers' choices, and the gain was over those. */
+static void print_library(char text[32])
+{
+    snprintf(text, 32, "%s-%08x", TG_VERSION_TEXT, (unsigned)(tg_tile_table() & 0xffffffffu));
+}
+
+static void print_line(const line *x, char text[TG_TUNING_LINE])
+{
+    snprintf(text, TG_TUNING_LINE, "%s %s %s %lldx%lldx%lld *%lld threads %d %s = v%d %s %s +%d%%",
+             x->backend, x->type_name, x->trans_name, x->sizes[0], x->sizes[1], x->sizes[2],
+             x->sizes[3], x->threads, x->device, x->format, x->library, x->tiling, x->percent);
+}
+
+/* ------------------------------------------------------------------------------------- reading */
+
+static int read_type(const char *name, tg_type *type)
+{
+#define TG_X(x, value, text, ctype) \
+    if (strcmp(name, #text) == 0)   \
+        return *type = x, 1;
+    TG_TYPE_LIST(TG_X)
+#undef TG_X
+    return 0;
+}
+
+static int read_trans(const char *name, int *trans)
+{
+    for (*trans = 0; *trans < 4; ++*trans)
+        if (strcmp(name, trans_names[*trans]) == 0)
+            return 1;
+    return 0;
+}
+
+/* The fields of a line, as they stand there. */
+static tg_status scan(tg_context *ctx, const char *text, line *x)
+{
+    const char *equals = NULL;
+    int device = 0;
+    for (const char *at = strstr(text, " = "); at; at = strstr(at + 1, " = "))
+        equals = at; /* the last: the name of a device may have one */
+    if (equals && sscanf(equals, " = v%9d", &x->format) == 1 && x->format != FORMAT)
+        return tg_fail(ctx, TG_NOT_SUPPORTED, "it has format v%d, and this library reads v%d",
+                       x->format, FORMAT);
+    if (!equals ||
+        sscanf(text, "%15s %7s %3s %18lldx%18lldx%18lld *%18lld threads %9d %n", x->backend,
+               x->type_name, x->trans_name, &x->sizes[0], &x->sizes[1], &x->sizes[2], &x->sizes[3],
+               &x->threads, &device) != 8 ||
+        sscanf(equals, " = v%9d %31s %95s +%9d%%", &x->format, x->library, x->tiling,
+               &x->percent) != 4 ||
+        text + device > equals)
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "\"%.80s\" is no line of a tuning file", text);
+    snprintf(x->device, sizeof x->device, "%.*s", (int)tg_min(equals - text - device, 127),
+             text + device);
+    return TG_OK;
+}
+
+static tg_status understand(tg_context *ctx, const char *text, line *x)
+{
+    char again[TG_TUNING_LINE], reason[200];
+    int64_t sizes[SIZES];
+    int trans;
+    if (scan(ctx, text, x))
+        return ctx->status;
+    for (int i = 0; i < SIZES; i++) {
+        sizes[i] = x->sizes[i];
+        if (sizes[i] < 1 || sizes[i] != 1LL << bits_of(sizes[i]))
+            return tg_fail(ctx, TG_BAD_ARGUMENT, "%lld is no power of two", x->sizes[i]);
+    }
+    print_line(x, again);
+    if (strcmp(again, text) != 0)
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "it is to be written \"%.300s\"", again);
+    if (!read_type(x->type_name, &x->type) || !read_trans(x->trans_name, &trans) ||
+        x->threads < 0 || x->threads > TG_TILE_MAX)
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "%s %s, threads %d: there is no such problem",
+                       x->type_name, x->trans_name, x->threads);
+    if (tg_tile_parse(x->tiling, &x->tuned.tile, reason, sizeof reason))
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "%s", reason);
+    x->tuned.key = key_of(x->type, trans, sizes, x->threads);
+    return TG_OK;
+}
+
+static tg_status check_origin(tg_context *ctx, const line *x)
+{
+    char library[32];
+    print_library(library);
+    if (strcmp(x->library, library) != 0)
+        return tg_fail(ctx, TG_NOT_SUPPORTED, "library %s wrote it, and this is %s", x->library,
+                       library);
+    if (strcmp(x->backend, ctx->backend->name) != 0)
+        return tg_fail(ctx, TG_NO_DEVICE, "it is for %s, and this is %s", x->backend,
+                       ctx->backend->name);
+    if (strcmp(x->device, ctx->device_name) != 0)
+        return tg_fail(ctx, TG_NO_DEVICE, "it is for \"%s\", and this is \"%s\"", x->device,
+                       ctx->device_name);
+    return TG_OK;
+}
+
+/* Beside what is legal: on a CPU, what sums in the order that all of the chooser's rows do. */
+static tg_status check_tile(tg_context *ctx, tg_tile t, tg_type type)
+{
+    const char *refusal = tg_tile_refusal(ctx, &t, type);
+    const int is_cpu = ctx->limits.l1 > 0, bytes = tg_kernel_bytes(type, ctx->limits);
+    const int has_block = t.block.m != 0 || t.block.n != 0 || t.block.k != 0;
+    if (refusal)
+        return tg_fail(ctx, TG_BAD_TILE, "%s", refusal);
+    if (is_cpu && (has_block || !tg_tile_shrinks(t, ctx->limits, bytes) || t.stages < 1 ||
+                   t.slices != 1 || t.form == TG_DOT))
+        return tg_fail(ctx, TG_BAD_TILE,
+                       "it could change bits: on a CPU it must have block 0x0x0, vec = %d, stages, "
+                       "one slice, and not the form dot",
+                       ctx->limits.register_bytes / bytes);
+    return TG_OK;
+}
+
+/* --------------------------------------------------------------------------- a context's lines */
+
+static int compare(const void *left, const void *right)
+{
+    const uint64_t x = ((const tg_tuned *)left)->key, y = ((const tg_tuned *)right)->key;
+    return (x > y) - (x < y);
+}
+
+static tg_tuned *find(const tg_context *ctx, uint64_t key)
+{
+    const tg_tuned wanted = {.key = key};
+    if (ctx->tuned_count == 0)
+        return NULL;
+    return bsearch(&wanted, ctx->tuned, (size_t)ctx->tuned_count, sizeof wanted, compare);
+}
+
+static tg_status keep(tg_context *ctx, const tg_tuned *tuned)
+{
+    tg_tuned *old = find(ctx, tuned->key);
+    if (!old) {
+        tg_tuned *more = realloc(ctx->tuned, (size_t)(ctx->tuned_count + 1) * sizeof *more);
+        if (!more)
+            return tg_fail(ctx, TG_OUT_OF_MEMORY, "there is no memory for the line");
+        ctx->tuned = more;
+        int at = ctx->tuned_count++;
+        for (; at > 0 && more[at - 1].key > tuned->key; at--)
+            more[at] = more[at - 1];
+        old = &more[at];
+    }
+    *old = *tuned;
+    ctx->given.size = 0;
+    return TG_OK;
+}
+
+tg_status tg_tuning_add(tg_context *ctx, const char *text)
+{
+    line x = {.format = 0};
+    tg_status status = tg_need_open(ctx);
+    if (status)
+        return status;
+    if (!text)
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "line is NULL");
+    if (understand(ctx, text, &x) || check_origin(ctx, &x) ||
+        check_tile(ctx, x.tuned.tile, x.type) || keep(ctx, &x.tuned))
+        return ctx->status;
+    return tg_succeed(ctx);
+}
+
+const tg_tile *tg_tuning_find(const tg_context *ctx, const tg_problem *p)
+{
+    const int trans = trans_of(p);
+    const int64_t sizes[SIZES] = {p->m, p->n, p->k, p->batch};
+    const int keeps_bits = ctx->limits.l1 > 0 || !(p->flags & TG_BATCH_INVARIANT);
+    if (ctx->tuned_count == 0 || trans < 0 || !keeps_bits)
+        return NULL;
+    const tg_tuned *tuned = find(ctx, key_of(p->a.type, trans, sizes, threads_of(ctx)));
+    return tuned ? &tuned->tile : NULL;
+}
+
+tg_status tg_tuning_print(tg_context *ctx, const tg_problem *problem, const tg_tile *tile,
+                          int percent, char *text)
+{
+    tg_problem p;
+    line x = {.threads = 0, .format = FORMAT, .percent = percent};
+    tg_status status = tg_describe(ctx, problem, &p);
+    if (status)
+        return status;
+    if (!tile || !text)
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "%s is NULL", tile ? "line" : "tile");
+    if (trans_of(&p) < 0)
+        return tg_fail(ctx, TG_NOT_SUPPORTED, "a matrix without a unit stride has no tuning lines");
+    snprintf(x.backend, sizeof x.backend, "%s", ctx->backend->name);
+    snprintf(x.type_name, sizeof x.type_name, "%s", tg_type_name(p.a.type));
+    snprintf(x.trans_name, sizeof x.trans_name, "%s", trans_names[trans_of(&p)]);
+    snprintf(x.device, sizeof x.device, "%s", ctx->device_name);
+    const int64_t sizes[SIZES] = {p.m, p.n, p.k, p.batch};
+    for (int i = 0; i < SIZES; i++)
+        x.sizes[i] = 1LL << bits_of(sizes[i]);
+    x.threads = threads_of(ctx);
+    print_library(x.library);
+    tg_tile_print(tile, x.tiling, sizeof x.tiling);
+    print_line(&x, text);
+    return tg_succeed(ctx);
+}
+
+/* ------------------------------------------------------------------------------------ the file */
+
+int tg_tuning_path(char *path, size_t size)
+{
+    const char *given = getenv("TILEGEMM_TUNING"), *config = getenv("XDG_CONFIG_HOME");
+    const char *home = getenv("HOME");
+    if (given)
+        return snprintf(path, size, "%s", given);
+    if (config && config[0] == '/')
+        return snprintf(path, size, "%s/tilegemm/tuning.txt", config);
+    if (home && home[0] == '/')
+        return snprintf(path, size, "%s/.config/tilegemm/tuning.txt", home);
+    return snprintf(path, size, "%s", "");
+}
+
+static void trace(const char *path, int number, const char *reason)
+{
+    const char *wanted = getenv("TILEGEMM_TRACE");
+    if (wanted && strcmp(wanted, "1") == 0)
+        fprintf(stderr, "tilegemm: %s, line %d is skipped: %s\n", path, number, reason);
+}
+
+void tg_tuning_load(tg_context *ctx)
+{
+    char path[4096], text[TG_TUNING_LINE];
+    if (tg_tuning_path(path, sizeof path) >= (int)sizeof path)
+        return;
+    FILE *file = *path ? fopen(path, "r") : NULL;
+    for (int at = 1; file && at <= MOST_LINES && fgets(text, sizeof text, file); at++) {
+        text[strcspn(text, "\r\n")] = '\0';
+        if (*text && *text != '#' && tg_tuning_add(ctx, text))
+            trace(path, at, ctx->error);
+    }
+    if (file)
+        fclose(file);
+}
