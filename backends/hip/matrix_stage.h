@@ -39,6 +39,7 @@ template <class Panel, int Threads> struct carrier {
     static constexpr int N = Panel::piece, word_k = op::word_k, K = Panel::deep * word_k;
     static constexpr int V = Panel::wide, mine = Panel::words / (N * Threads);
     static_assert(mine * N * Threads == Panel::words);
+    static_assert(Threads % (V / N) == 0 && Threads % (Panel::deep / N) == 0);
 
     const Elem *slow; /* element (0, 0) of the tile, the same in all lanes */
     int64_t k_stride, v_stride;
@@ -82,11 +83,15 @@ template <class Panel, int Threads> struct carrier {
     {
         constexpr int runs = AlongK ? 1 : word_k, length = N * word_k / runs;
         const unsigned line = unsigned(AlongK ? v_stride : k_stride);
-#pragma unroll
-        for (int i = 0; i < mine; i++) {
+        const auto place = [&](int thread, int i) {
             const unsigned k = unsigned(first_u<AlongK>(thread, i) * word_k),
                            v = unsigned(first_v<AlongK>(thread, i));
-            const Elem *from = slow + (AlongK ? v * line + k : k * line + v);
+            return AlongK ? v * line + k : k * line + v;
+        };
+        const unsigned mine_first = place(thread, 0);
+#pragma unroll
+        for (int i = 0; i < mine; i++) { /* what differs between i is the same in all lanes */
+            const Elem *from = slow + place(0, i) + mine_first;
             vector<Elem, N * word_k> got;
 #pragma unroll
             for (int r = 0; r < runs; r++) {
