@@ -194,20 +194,21 @@ template <class S> __device__ void run(const tg_call &p, typename S::word *fast)
     const reader<typename S::b_panel, T.vec, S::cols, op::n> read_b(first_col, op::b_col(lane),
                                                                     lane);
     typename S::sums sum = {};
-    const auto fetch = [&](int64_t k) {
-        const int left = int(tg_min(at.k_end - k, T.block.k));
-        of_a.fetch(left);
-        of_b.fetch(left);
+    const int64_t steps = tg_ceil_div(at.k_end - at.k_begin, T.block.k);
+    const int of_last = int(at.k_end - at.k_begin - (steps - 1) * T.block.k);
+    const auto fetch = [&](int64_t left) {
+        of_a.fetch(left == 1 ? of_last : T.block.k);
+        of_b.fetch(left == 1 ? of_last : T.block.k);
     };
-    if (at.k_begin < at.k_end)
-        fetch(at.k_begin);
+    if (steps != 0)
+        fetch(steps);
     int stage = 0;
-    for (int64_t k = at.k_begin; k < at.k_end; k += T.block.k, stage ^= S::stage_words) {
+    for (int64_t left = steps; left != 0; left--, stage ^= S::stage_words) {
         of_a.put(fast + stage);
         of_b.put(fast + stage + S::a_panel::words);
         __syncthreads();
-        if (k + T.block.k < at.k_end)
-            fetch(k + T.block.k);
+        if (left != 1)
+            fetch(left - 1);
         multiply_stage<S>(sum, fast + stage, read_a, read_b);
     }
     const int row = first_row + op::first_row(lane) * T.vec, col = first_col + lane % op::n * T.vec;

@@ -88,15 +88,15 @@ template <class Panel, int Threads> struct carrier {
                            v = unsigned(first_v<AlongK>(thread, i));
             return AlongK ? v * line + k : k * line + v;
         };
-        const unsigned mine_first = place(thread, 0);
+        const unsigned bytes_to_first = place(thread, 0) * unsigned(sizeof(Elem));
 #pragma unroll
         for (int i = 0; i < mine; i++) { /* what differs between i is the same in all lanes */
-            const Elem *from = slow + place(0, i) + mine_first;
+            const char *from = reinterpret_cast<const char *>(slow + place(0, i)) + bytes_to_first;
             vector<Elem, N * word_k> got;
 #pragma unroll
             for (int r = 0; r < runs; r++) {
                 vector<Elem, length> run;
-                __builtin_memcpy(&run, from + r * k_stride, sizeof run);
+                __builtin_memcpy(&run, from + r * k_stride * int64_t(sizeof(Elem)), sizeof run);
 #pragma unroll
                 for (int e = 0; e < length; e++)
                     got[r * length + e] = run[e];
