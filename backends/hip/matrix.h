@@ -176,7 +176,7 @@ __device__ __forceinline__ void store(const typename S::sums &sum, const output<
             }
 }
 
-template <class S> __device__ void run(const tg_call &p, typename S::word *fast)
+template <class S> __device__ __forceinline__ void run(const tg_call &p, typename S::word *fast)
 {
     constexpr tg_tile T = S::tile;
     using op = typename S::op;

@@ -38,6 +38,23 @@ constexpr bool is_rdna3 = target_compiled_for >> 8 == 0x11;
 
 constexpr int lanes = TG_WAVE;
 
+/* The compiler's own type for it is too new for ROCm 5. Rounded to the nearest, ties to even. */
+struct bf16 {
+    uint16_t bits;
+
+    bf16() = default;
+    __device__ __forceinline__ explicit bf16(float x)
+    {
+        const uint32_t word = __builtin_bit_cast(uint32_t, x);
+        const uint32_t is_odd = word >> 16 & 1, quiet = word >> 16 | 0x40;
+        bits = uint16_t(x != x ? quiet : (word + 0x7fff + is_odd) >> 16);
+    }
+    __device__ __forceinline__ explicit operator float() const
+    {
+        return __builtin_bit_cast(float, uint32_t(bits) << 16);
+    }
+};
+
 /* In what its products are summed. */
 template <class Elem>
 using sum_of = std::conditional_t<std::is_same_v<Elem, double>, double,
@@ -127,14 +144,14 @@ template <tg_mnk I, class Elem_> struct inst {
         using four = vector<int, words>; /* i8 each */
         if constexpr (is_rdna3 && std::is_same_v<Elem, _Float16>)
             c = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(as<half>(a), as<half>(b), c);
-        else if constexpr (is_rdna3 && std::is_same_v<Elem, __bf16>)
+        else if constexpr (is_rdna3 && std::is_same_v<Elem, bf16>)
             c = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(as<bits>(a), as<bits>(b), c);
         else if constexpr (is_rdna3)
             c = __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32(true, as<four>(a), true, as<four>(b), c,
                                                            false);
         else if constexpr (std::is_same_v<Elem, _Float16>)
             c = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(as<half>(a), as<half>(b), c);
-        else if constexpr (std::is_same_v<Elem, __bf16>)
+        else if constexpr (std::is_same_v<Elem, bf16>)
             c = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12(as<bits>(a), as<bits>(b), c);
         else
             c = __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32_gfx12(true, as<four>(a), true,
