@@ -29,9 +29,6 @@ template <class Op, int K, int V> struct panel {
     static __device__ constexpr int at(int u, int v) { return u * V + (v ^ swizzle(u)); }
 };
 
-/* For an address of which the compiler has lost sight: it could be of any memory. */
-template <class X> using in_slow = const __attribute__((address_space(1))) X;
-
 template <class Panel, int Threads> struct carrier {
     using op = typename Panel::op;
     using word = typename Panel::word;
@@ -93,14 +90,13 @@ template <class Panel, int Threads> struct carrier {
         };
         const unsigned bytes_to_first = place(thread, 0) * unsigned(sizeof(Elem));
 #pragma unroll
-        for (int i = 0; i < mine; i++) {
+        for (int i = 0; i < mine; i++) { /* what differs between i is the same in all lanes */
+            const char *from = reinterpret_cast<const char *>(slow + place(0, i)) + bytes_to_first;
             vector<Elem, N * word_k> got;
 #pragma unroll
             for (int r = 0; r < runs; r++) {
-                auto *same = (in_slow<Elem> *)(slow + place(0, i) + r * k_stride);
-                asm("" : "+s"(same)); /* in all lanes, so that it is not added up in each */
                 vector<Elem, length> run;
-                __builtin_memcpy(&run, (in_slow<char> *)same + bytes_to_first, sizeof run);
+                __builtin_memcpy(&run, from + r * k_stride * int64_t(sizeof(Elem)), sizeof run);
 #pragma unroll
                 for (int e = 0; e < length; e++)
                     got[r * length + e] = run[e];
