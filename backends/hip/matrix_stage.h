@@ -70,7 +70,7 @@ template <class Panel, int Threads> struct carrier {
         return AlongK ? piece / (Panel::deep / N) : piece % (V / N) * N;
     }
 
-    __device__ void fetch(int k_left)
+    __device__ __forceinline__ void fetch(int k_left)
     {
         if (is_plain && k_left >= K)
             along_k ? fetch_pieces<true>() : fetch_pieces<false>();
@@ -79,7 +79,7 @@ template <class Panel, int Threads> struct carrier {
         slow += K * k_stride;
     }
 
-    template <bool AlongK> __device__ void fetch_pieces()
+    template <bool AlongK> __device__ __forceinline__ void fetch_pieces()
     {
         constexpr int runs = AlongK ? 1 : word_k, length = N * word_k / runs;
         const unsigned line = unsigned(AlongK ? v_stride : k_stride);
@@ -105,7 +105,7 @@ template <class Panel, int Threads> struct carrier {
         }
     }
 
-    template <bool AlongK> __device__ void fetch_elements(int k_left)
+    template <bool AlongK> __device__ __forceinline__ void fetch_elements(int k_left)
     {
         int thread = this->thread;
         asm volatile("" : "+v"(thread)); /* or all addresses are kept in registers, for the edges */
