@@ -92,7 +92,7 @@ static double rate(const tg_problem *p, int row, tg_tile t, const tg_limits *l, 
     const double is_slow = bytes == 8 && has_odd_lines(p) ? 4 : 1;
     const double staged = is_slow * bytes * (1.0 / t.block.m + 1.0 / t.block.n);
     const double warps = blocks * (double)tg_tile_threads(t, l->lanes) /
-                         (4.0 * l->lanes.m * l->lanes.n); /* on each of 4 schedulers */
+                         (4 * 32); /* of 32 lanes, on each of 4 schedulers; 64 lanes are as good */
     const double awake = warps >= 1.6 ? 1 : 0.07 + 0.565 * warps;
     return awake / ((1 + loads) / f.fmas + staged / f.bytes);
 }

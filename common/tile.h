@@ -81,13 +81,14 @@ TG_FN int tg_amd_is_cdna(int target)
     return target == 0x908 || target == 0x90a || target == 0x942;
 }
 TG_FN int tg_amd_is_rdna(int target) { return target >> 8 == 0x11 || target >> 8 == 0x12; }
-TG_FN int tg_amd_has_any(int target) { return tg_amd_is_cdna(target) || tg_amd_is_rdna(target); }
 
 /* Does the target have the instruction for elements of that size? */
 TG_FN int tg_amd_has(int target, tg_mnk i, int elem_bytes)
 {
     const int is_cdna2 = tg_amd_is_cdna(target) && target != 0x908;
     const int m = i.m == i.n ? i.m : 0;
+    if (i.k == 1) /* the FMAs of a wave's lanes */
+        return elem_bytes >= 4 && i.n == 8 && i.m == (target < 0x1000 ? 8 : 4);
     if (tg_amd_is_rdna(target))
         return elem_bytes <= 2 && m == 16 && i.k == 16;
     switch (elem_bytes) {
@@ -286,8 +287,8 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
     TG_REFUSE_IF(t.vec * elem_bytes > l.vec_bytes,
                  "vec is %lld bytes, and one instruction moves %lld", t.vec * elem_bytes,
                  l.vec_bytes)
-    TG_REFUSE_IF(t.thread.n % t.vec, "thread.n = %lld is not a multiple of vec = %lld", t.thread.n,
-                 t.vec)
+    TG_REFUSE_IF(!amd && t.thread.n % t.vec, "thread.n = %lld is not a multiple of vec = %lld",
+                 t.thread.n, t.vec)
     TG_REFUSE_IF(t.warp.m % unit.m,
                  "warp.m = %lld is not a multiple of the unit's %lld (thread.m x lanes, or inst.m)",
                  t.warp.m, unit.m)
@@ -308,19 +309,19 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
                  t.stages, 2)
     TG_REFUSE_IF(is_inst && t.slices != 1, "slices = %lld, and matrix instructions take %lld",
                  t.slices, 1)
-    TG_REFUSE_IF(matrix && t.warp.m * elem_bytes % TG_BANK_BYTES,
-                 "warp.m is %lld bytes, no multiple of all banks' %lld", t.warp.m * elem_bytes,
+    const int word_bytes = elem_bytes < 4 ? 4 : elem_bytes; /* short elements: several of k */
+    TG_REFUSE_IF(is_inst && t.warp.m * word_bytes % TG_BANK_BYTES,
+                 "warp.m is %lld bytes, no multiple of all banks' %lld", t.warp.m * word_bytes,
                  TG_BANK_BYTES)
-    TG_REFUSE_IF(matrix && t.warp.n * elem_bytes % TG_BANK_BYTES,
-                 "warp.n is %lld bytes, no multiple of all banks' %lld", t.warp.n * elem_bytes,
+    TG_REFUSE_IF(is_inst && t.warp.n * word_bytes % TG_BANK_BYTES,
+                 "warp.n is %lld bytes, no multiple of all banks' %lld", t.warp.n * word_bytes,
                  TG_BANK_BYTES)
     TG_REFUSE_IF(matrix && t.block.k * elem_bytes % TG_BANK_BYTES,
                  "block.k is %lld bytes, no multiple of all banks' %lld", t.block.k * elem_bytes,
                  TG_BANK_BYTES)
-    const int word_bytes = elem_bytes < 4 ? 4 : elem_bytes; /* short elements: several of k */
-    TG_REFUSE_IF(amd && t.vec * t.inst.m * word_bytes % TG_BANK_BYTES,
-                 "vec x inst.m is %lld bytes, no multiple of all banks' %lld",
-                 t.vec * t.inst.m * word_bytes, TG_BANK_BYTES)
+    TG_REFUSE_IF(amd && t.vec * t.inst.n * word_bytes % TG_BANK_BYTES,
+                 "vec x inst.n is %lld bytes, no multiple of all banks' %lld",
+                 t.vec * t.inst.n * word_bytes, TG_BANK_BYTES)
     TG_REFUSE_IF(amd && t.warp.m % (t.vec * t.inst.m),
                  "warp.m = %lld is not a multiple of vec x inst.m = %lld", t.warp.m,
                  t.vec * t.inst.m)

@@ -26,9 +26,10 @@ GPUS = [("MI210", "gfx90a", 104, 1.7), ("MI250X, one of two", "gfx90a", 110, 1.7
         ("RX 7900 XTX", "gfx1100", 96, 2.5), ("RX 9070 XT", "gfx1201", 64, 2.97)]
 RATES = {("gfx90a", "f32"): 256, ("gfx90a", "f64"): 256, ("gfx90a", "bf16"): 1024, ("gfx90a", "i8"): 1024,
          ("gfx942", "f32"): 256, ("gfx942", "f64"): 256, ("gfx942", "bf16"): 2048, ("gfx942", "i8"): 4096,
-         ("gfx1100", "f16"): 512, ("gfx1201", "f16"): 1024}
+         ("gfx1100", "f32"): 256, ("gfx1201", "f32"): 256, ("gfx1100", "f16"): 512, ("gfx1201", "f16"): 1024}
 SEEN = {("MI210", "f32"): "37.9", ("MI210", "f64"): "27.1", ("MI250X, one of two", "f32"): "21.6, tuned 37.5",
         ("MI300X", "f32"): "88", ("MI300X", "f64"): "69", ("MI300X", "bf16"): "708",
+        ("RX 7900 XTX", "f32"): "22.8 to 28", ("RX 9070 XT", "f32"): "10",
         ("RX 7900 XTX", "f16"): "95 to 101", ("RX 9070 XT", "f16"): "113.5"}
 H200_PEAK, H200_UNITS = 65.3, 132  # TFLOP/s of nothing but f32 multiply-adds
 
@@ -55,7 +56,7 @@ def predict():
     for name, target, units, clock in GPUS:
         best = {}
         for row, kind, of, share, fast in table:
-            if of == target and (target, kind) in RATES and not row.startswith("t"): # FMA rows are not overlapped
+            if of == target and (target, kind) in RATES:
                 peak = units * clock * RATES[target, kind] * 1e-3
                 block = [int(x) for x in re.search(r"(\d+)x(\d+)", row).groups()]
                 rate = peak * min(float(share) / 100, 1 / float(fast)) * waves(SIZE, block, 2 * units)

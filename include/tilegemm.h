@@ -326,7 +326,8 @@ TG_API tg_status tg_packed_gemm(tg_context *ctx, const tg_problem *problem, tg_f
  * slices    groups of warps that take different k of a stage and are summed in order at the end.
  *           On a CPU whose caches fill in the block, 1: staged where that pays; 2 and more: always.
  * form      how a thread multiplies what is staged.
- * inst      the multiply-add instruction: 1x1x1 is FMA, else the shape of a matrix instruction.
+ * inst      the multiply-add instruction: 1x1x1 is FMA, else the shape of a matrix instruction. On
+ *           AMD, 8x8x1 and 4x8x1 are the FMAs of a wave's lanes taken as one.
  * A zero in block or warp is filled in from the device: tg_tile_resolve.
  *
  * As text: block/warp/thread/vec/stages, then what differs from one slice, outer_t and FMA:

@@ -20,7 +20,8 @@ MUTATIONS = [
     ("a lane's rows of an instruction are another's", INST, "return lane / n * run;", "return (lane / n ^ 1) * run;", "gfx90a", "f64 mfma64x64x16 NN 70x66x50"),
     ("rows past the end of C are stored", KERNEL, "if (row >= this->rows ||", "if (row > this->rows ||", "gfx90a", "f32 mfma64x64x16 NN 33x16x16"),
     ("what lies past the end of k is no zero", STAGE, "got[e] = k < k_left && v < v_left ? value", "got[e] = v < v_left ? value", "gfx90a", "bf16 mfma64x64x32 TN 33x16x17"),
-    ("lines change places on the way in only", KERNEL, "(origin ^ Panel::swizzle(u))", "origin", "gfx1100", "i8 wmma128x128x64 NT 33x40x64"),
+    ("lines change places on the way in only", KERNEL, "(i * Side) ^ Panel::swizzle(u)", "i * Side", "gfx1100", "i8 wmma128x128x64 NT 33x40x64"),
+    ("a lane's FMAs take another lane's row of A", INST, "int a_row(int lane) { return lane / n; }", "int a_row(int lane) { return lane % n; }", "gfx1100", "f32 fma128x128x16_32 NN 70x66x50"),
 ]
 
 

@@ -176,13 +176,14 @@ static void test_threads(void)
 }
 
 /* Where AMD's matrix instructions multiply as fast as FMAs, or twice as fast, and free the rest of
- * the machine, large products take them; a gfx906 has none, and few rows are no work for them. No
- * tail is split: their kernels have none. */
+ * the machine, large products take them; a gfx906 and RDNA have none, and take FMAs with the same
+ * kernels. Few rows are no work for them. No tail is split: their kernels have none. */
 static void test_amd(void)
 {
     const tg_limits cdna = {{8, 8}, 1024, 16, 255, 4, KIB(64), 0, 0, 8 << 20, 104, 0x90a};
+    const tg_limits rdna = {{4, 8}, 1024, 16, 255, 4, KIB(64), 0, 0, 6 << 20, 96, 0x1100};
     tg_limits gcn = cdna;
-    gcn.matrix = 0;
+    gcn.matrix = 0x906;
     for (tg_type type = TG_F32; type <= TG_F64; type++)
         for (int64_t size = 200; size <= 8192; size += size / 2) {
             tg_problem p = problem_of((asked){size, size, size, 1}, type);
@@ -192,6 +193,11 @@ static void test_amd(void)
             CHECK_INT(plan.tail, TG_TAIL_WHOLE);
             CHECK(tg_choose(&p, &gcn, NULL, &plan));
             CHECK_SAY(plan.tile.inst.k == 1, "%s takes %s", "GCN", tg_tile_name(plan.row));
+            CHECK_SAY(size < 4096 || plan.tile.inst.m == 8, "%s takes %s", "GCN",
+                      tg_tile_name(plan.row));
+            CHECK(tg_choose(&p, &rdna, NULL, &plan));
+            CHECK_SAY(size < 4096 ? plan.tile.inst.k == 1 : plan.tile.inst.m == 4, "%s takes %s",
+                      "RDNA", tg_tile_name(plan.row));
             p = problem_of((asked){3, size, size, 1}, type);
             CHECK(tg_choose(&p, &cdna, NULL, &plan));
             CHECK_INT(plan.tile.stages, 0);

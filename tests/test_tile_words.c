@@ -251,9 +251,10 @@ static void check_amd_refusals(tg_limits l)
         {&t->thread.n, 4, "makes 256 elements of C, and the lanes' thread tiles hold 512"},
         {&t->stages, 3, "stages = 3, and matrix instructions take 2 here"},
         {&t->slices, 2, "slices = 2, and matrix instructions take 1"},
-        {&t->vec, 1, "vec x inst.m is 64 bytes, no multiple of all banks' 128"},
-        {&t->warp.m, 16, "warp.m = 16 is not a multiple of vec x inst.m = 32"},
-        {&t->warp.n, 16, "warp.n = 16 is not a multiple of vec x inst.n = 32"},
+        {&t->vec, 1, "vec x inst.n is 64 bytes, no multiple of all banks' 128"},
+        {&t->vec, 4, "warp.n = 32 is not a multiple of vec x inst.n = 64"},
+        {&t->warp.m, 16, "warp.m is 64 bytes, no multiple of all banks' 128"},
+        {&t->warp.n, 16, "warp.n is 64 bytes, no multiple of all banks' 128"},
         {&t->block.k, 8, "block.k is 32 bytes, no multiple of the 64"},
         {&t->warp.m, 32, "B's part of a stage is 4096 bytes, and all threads move 8192 at once"},
         {&t->block.n, 256, "A's part of a stage is 8192 bytes, and all threads move 16384 at once"},
@@ -266,9 +267,28 @@ static void check_amd_refusals(tg_limits l)
         *table[i].number = table[i].value;
         check_refusal(*t, l, 4, table[i].sentence);
     }
+    const tg_tile tall = {{128, 64, 16}, {32, 64}, {2, 2}, 4, 2, 1, TG_OUTER_T, {16, 16, 4}};
+    check_refusal(tall, l, 4, "warp.m = 32 is not a multiple of vec x inst.m = 64");
     l.matrix = 0x908;
     CHECK(tg_tile_check(legal, l, 4).rule == NULL);
     check_refusal(legal, l, 8, "no instruction here for elements of 8 bytes");
+}
+
+/* FMAs of all lanes as an instruction: that of waves of 64, and of 32. */
+static void check_fma_refusals(tg_limits l)
+{
+    tg_tile fma = {{128, 128, 16}, {64, 64}, {1, 1}, 4, 2, 1, TG_OUTER_T, {8, 8, 1}};
+    CHECK(tg_tile_check(fma, l, 4).rule == NULL);
+    check_refusal(fma, l, 2, "no instruction here for elements of 2 bytes");
+    fma.inst.m = 4;
+    check_refusal(fma, l, 4, "inst.m = 4, inst.n, inst.k: no instruction here");
+    l.lanes.m = 4;
+    l.matrix = 0x1030;
+    CHECK(tg_tile_check(fma, l, 4).rule == NULL);
+    fma.inst.m = 8;
+    check_refusal(fma, l, 4, "inst.m = 8, inst.n, inst.k: no instruction here");
+    l.matrix = 8; /* NVIDIA's */
+    check_refusal(fma, l, 8, "makes 64 elements of C, and the lanes' thread tiles hold 32");
 }
 
 static void test_rules(void)
@@ -281,6 +301,7 @@ static void test_rules(void)
     check_refusals(gpu);
     check_matrix_refusals((tg_limits){{4, 8}, 1024, 16, 255, 4, KIB(227), 0, 0, 0, 132, 16});
     check_amd_refusals((tg_limits){{8, 8}, 1024, 16, 255, 4, KIB(64), 0, 0, 0, 104, 0x90a});
+    check_fma_refusals((tg_limits){{8, 8}, 1024, 16, 255, 4, KIB(64), 0, 0, 0, 60, 0x906});
     tg_verdict_print(tg_tile_check(many, gpu, 4), text, sizeof text);
     CHECK_TEXT(text, "a thread accumulates in 256 registers, and has 255");
     tg_limits at_border = gpu;

@@ -9,10 +9,10 @@
 namespace tg::matrix
 {
 
-/* NVIDIA's instructions for f64 make 8 columns; other rows' are AMD's, or FMA. */
+/* NVIDIA's instructions for f64 make 8 columns of several k; other rows' are AMD's, or FMA. */
 template <int Row> constexpr tg_kernel_entry entry_of()
 {
-    if constexpr (rows[Row].inst.n == 8)
+    if constexpr (rows[Row].inst.n == 8 && rows[Row].inst.k > 1)
         return entry<rows[Row]>();
     else
         return {};

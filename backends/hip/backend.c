@@ -55,7 +55,7 @@ static void gpu_describe(tg_gpu *gpu, const hipDeviceProp_t *properties, tg_limi
 {
     gpu->arch = (int)strtol(properties->gcnArchName + strlen("gfx"), NULL, 16);
     limits->lanes = (tg_mn){properties->warpSize / 8, 8};
-    limits->matrix = tg_amd_has_any(gpu->arch) ? gpu->arch : 0;
+    limits->matrix = gpu->arch;
 }
 
 static int has_wave64(const tg_gpu *gpu) { return gpu->arch < 0x1000; }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tiled product on AMD's matrix instructions: one text for all of them, and all strides.
+ * The tiled product on AMD's matrix instructions, and on FMAs taken as such: one text for all of
+ * them, and all strides.
  *
  *   fetch to registers -> put in a stage -> read fragments -> multiply -> store
  *
@@ -44,33 +45,34 @@ template <class X> __device__ X same_in_all(X x)
     return x;
 }
 
-/* Reads what a lane brings to Count instructions side by side. The warp's tile starts at `first`.
- */
-template <class Panel, int Vec, int Count> struct reader {
+/* Reads what a lane brings to Count instructions side by side, of Side rows or columns each. The
+ * warp's tile starts at `first`; in it, the lane's are number `mine` of each instruction. */
+template <class Panel, int Vec, int Count, int Side> struct reader {
     using op = typename Panel::op;
     using word = typename Panel::word;
-    static_assert(Vec * op::m % Panel::banks == 0);
+    static constexpr int span = Vec * Side;
     struct fragments {
         word of[Count][op::words];
     };
     int origin;
 
-    __device__ reader(int first, int lane)
-        : origin(Panel::at(lane / op::m % op::groups, first + lane % op::m * Vec))
+    __device__ reader(int first, int mine, int lane)
+        : origin(Panel::at(lane / op::m % op::groups, first + mine * Vec))
     {
     }
 
     /* A lane's group and the lines before the group's have no bit of u in common, nor their
-     * swizzles. */
+     * swizzles. The part of a swizzle beyond the span is the same for all lanes. */
     __device__ void load(fragments &to, const word *staged, int step) const
     {
 #pragma unroll
         for (int w = 0; w < op::words; w++) {
             const int u = (step * op::words + w) * op::groups;
-            const word *from = staged + (origin ^ Panel::swizzle(u)) + u * Panel::wide;
 #pragma unroll
             for (int i = 0; i < Count; i += Vec) {
-                const auto got = *reinterpret_cast<const vector<word, Vec> *>(from + i * op::m);
+                const int v = (i * Side) ^ Panel::swizzle(u);
+                const word *from = staged + u * Panel::wide + v / span * span + (origin ^ v % span);
+                const auto got = *reinterpret_cast<const vector<word, Vec> *>(from);
 #pragma unroll
                 for (int e = 0; e < Vec; e++)
                     to.of[i + e][w] = got[e];
@@ -96,10 +98,8 @@ __device__ void multiply_stage(typename S::sums &sum, const typename S::word *st
         }
         __builtin_amdgcn_sched_barrier(0);
 #pragma unroll
-        for (int i = 0; i < S::rows; i++)
-#pragma unroll
-            for (int j = 0; j < S::cols; j++)
-                S::op::multiply(sum[i][j], a[step % 2].of[i], b[step % 2].of[j]);
+        for (int i = 0; i < S::rows; i += S::op::rows_at_once)
+            S::op::multiply(&sum[i], &a[step % 2].of[i], b[step % 2].of);
         __builtin_amdgcn_sched_barrier(0);
     }
 }
@@ -176,7 +176,7 @@ __device__ __forceinline__ void store(const typename S::sums &sum, const output<
             }
 }
 
-template <class S> __device__ void run(const tg_call &p, typename S::word *fast)
+template <class S> __device__ __forceinline__ void run(const tg_call &p, typename S::word *fast)
 {
     constexpr tg_tile T = S::tile;
     using op = typename S::op;
@@ -189,23 +189,26 @@ template <class S> __device__ void run(const tg_call &p, typename S::word *fast)
     carrier<typename S::b_panel, S::threads> of_b(
         p.b, at.item * p.b_item + at.k_begin * p.b_row + at.col * p.b_col, p.b_row, p.b_col,
         p.n - at.col, thread);
-    const reader<typename S::a_panel, T.vec, S::rows> read_a(first_row, lane);
-    const reader<typename S::b_panel, T.vec, S::cols> read_b(first_col, lane);
+    const reader<typename S::a_panel, T.vec, S::rows, op::m> read_a(first_row, op::a_row(lane),
+                                                                    lane);
+    const reader<typename S::b_panel, T.vec, S::cols, op::n> read_b(first_col, op::b_col(lane),
+                                                                    lane);
     typename S::sums sum = {};
-    const auto fetch = [&](int64_t k) {
-        const int left = int(tg_min(at.k_end - k, T.block.k));
-        of_a.fetch(left);
-        of_b.fetch(left);
+    const int64_t steps = tg_ceil_div(at.k_end - at.k_begin, T.block.k);
+    const int of_last = int(at.k_end - at.k_begin - (steps - 1) * T.block.k);
+    const auto fetch = [&](int64_t left) {
+        of_a.fetch(left == 1 ? of_last : T.block.k);
+        of_b.fetch(left == 1 ? of_last : T.block.k);
     };
-    if (at.k_begin < at.k_end)
-        fetch(at.k_begin);
+    if (steps != 0)
+        fetch(steps);
     int stage = 0;
-    for (int64_t k = at.k_begin; k < at.k_end; k += T.block.k, stage ^= S::stage_words) {
+    for (int64_t left = steps; left != 0; left--, stage ^= S::stage_words) {
         of_a.put(fast + stage);
         of_b.put(fast + stage + S::a_panel::words);
         __syncthreads();
-        if (k + T.block.k < at.k_end)
-            fetch(k + T.block.k);
+        if (left != 1)
+            fetch(left - 1);
         multiply_stage<S>(sum, fast + stage, read_a, read_b);
     }
     const int row = first_row + op::first_row(lane) * T.vec, col = first_col + lane % op::n * T.vec;
@@ -219,6 +222,13 @@ constexpr bool fits(int target, tg_tile t, int elem_bytes)
     return tg_tile_fits(t, l, elem_bytes);
 }
 
+/* How many waves a SIMD runs at least. In one lane, a gfx906 has 256 registers for all of them, and
+ * a gfx908 as many more for the sums of matrix instructions only. */
+constexpr int waves_of(tg_tile t)
+{
+    return t.inst.k == 1 && target_compiled_for > 0 && target_compiled_for < 0x90a ? 1 : 2;
+}
+
 /* On any target with waves of this size. */
 constexpr bool fits_any(tg_tile t, int elem_bytes)
 {
@@ -227,8 +237,8 @@ constexpr bool fits_any(tg_tile t, int elem_bytes)
 }
 
 template <tg_tile T, class Elem>
-__global__ void GPU_BOUNDS((shape<T, Elem>::threads), 2) __attribute__((amdgpu_waves_per_eu(2)))
-matrix_gemm(const __grid_constant__ tg_call p)
+__global__ void GPU_BOUNDS((shape<T, Elem>::threads), 2)
+    __attribute__((amdgpu_waves_per_eu(waves_of(T)))) matrix_gemm(const __grid_constant__ tg_call p)
 {
     if constexpr (fits(target_compiled_for, T, sizeof(Elem))) {
         using S = shape<T, Elem>;

@@ -58,7 +58,7 @@ extern "C" const tg_kernel_entry *TG_JOIN(tg_hip_matrix, TG_WAVE)(int row, tg_ty
     case TG_F16:
         return matrix::find<_Float16>(row, all_rows());
     case TG_BF16:
-        return matrix::find<__bf16>(row, all_rows());
+        return matrix::find<matrix::bf16>(row, all_rows());
     case TG_I8:
         return matrix::find<int8_t>(row, all_rows());
     default:

@@ -38,6 +38,23 @@ constexpr bool is_rdna3 = target_compiled_for >> 8 == 0x11;
 
 constexpr int lanes = TG_WAVE;
 
+/* The compiler's own type for it is too new for ROCm 5. Rounded to the nearest, ties to even. */
+struct bf16 {
+    uint16_t bits;
+
+    bf16() = default;
+    __device__ __forceinline__ explicit bf16(float x)
+    {
+        const uint32_t word = __builtin_bit_cast(uint32_t, x);
+        const uint32_t is_odd = word >> 16 & 1, quiet = word >> 16 | 0x40;
+        bits = uint16_t(x != x ? quiet : (word + 0x7fff + is_odd) >> 16);
+    }
+    __device__ __forceinline__ explicit operator float() const
+    {
+        return __builtin_bit_cast(float, uint32_t(bits) << 16);
+    }
+};
+
 /* In what its products are summed. */
 template <class Elem>
 using sum_of = std::conditional_t<std::is_same_v<Elem, double>, double,
@@ -47,7 +64,7 @@ template <class X, int Count> using vector = X __attribute__((ext_vector_type(Co
 
 template <tg_mnk I, class Elem_> struct inst {
     using Elem = Elem_;
-    using word = std::conditional_t<sizeof(Elem) == 8, uint64_t, uint32_t>;
+    using word = std::conditional_t<sizeof(Elem) == 8 || sizeof(Elem) == 2, uint64_t, uint32_t>;
     static constexpr int m = I.m, n = I.n, k = I.k;
     static constexpr int word_k = sizeof(word) / sizeof(Elem), outputs = m * n / lanes;
     static constexpr int groups = is_rdna3 ? 1 : lanes / m, words = k / (groups * word_k);
@@ -56,6 +73,9 @@ template <tg_mnk I, class Elem_> struct inst {
     using sums =
         vector<std::conditional_t<std::is_integral_v<Elem>, int32_t, sum_of<Elem>>, outputs>;
 
+    /* Which row of A a lane brings, which column of B. */
+    static __device__ int a_row(int lane) { return lane % m; }
+    static __device__ int b_col(int lane) { return lane % n; }
     /* The row of C of a lane's output: its first one's, and a distance that all lanes share. */
     static __device__ int first_row(int lane) { return lane / n * run; }
     static __device__ constexpr int row_past_first(int output)
@@ -67,6 +87,16 @@ template <tg_mnk I, class Elem_> struct inst {
     template <class X> static __device__ X as(const word (&x)[words])
     {
         return __builtin_bit_cast(X, x);
+    }
+
+    static constexpr int rows_at_once = 1;
+    template <int Cols>
+    static __device__ void multiply(sums (*c)[Cols], const word (*a)[words],
+                                    const word (&b)[Cols][words])
+    {
+#pragma unroll
+        for (int j = 0; j < Cols; j++)
+            multiply(c[0][j], a[0], b[j]);
     }
 
     static __device__ void multiply(sums &c, const word (&a)[words], const word (&b)[words])
@@ -114,18 +144,58 @@ template <tg_mnk I, class Elem_> struct inst {
         using four = vector<int, words>; /* i8 each */
         if constexpr (is_rdna3 && std::is_same_v<Elem, _Float16>)
             c = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(as<half>(a), as<half>(b), c);
-        else if constexpr (is_rdna3 && std::is_same_v<Elem, __bf16>)
+        else if constexpr (is_rdna3 && std::is_same_v<Elem, bf16>)
             c = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(as<bits>(a), as<bits>(b), c);
         else if constexpr (is_rdna3)
             c = __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32(true, as<four>(a), true, as<four>(b), c,
                                                            false);
         else if constexpr (std::is_same_v<Elem, _Float16>)
             c = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(as<half>(a), as<half>(b), c);
-        else if constexpr (std::is_same_v<Elem, __bf16>)
+        else if constexpr (std::is_same_v<Elem, bf16>)
             c = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12(as<bits>(a), as<bits>(b), c);
         else
             c = __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32_gfx12(true, as<four>(a), true,
                                                                  as<four>(b), c, false);
+    }
+};
+
+/* The FMAs of a wave's lanes as one instruction: lane (r, c) of their grid brings row r of A and
+ * column c of B, and keeps what they make. */
+template <tg_mnk I, class Elem_>
+requires(I.k == 1) struct inst<I, Elem_> {
+    using Elem = Elem_;
+    using word = Elem;
+    static constexpr int m = I.m, n = I.n, k = 1, word_k = 1, outputs = 1, groups = 1, words = 1;
+
+    struct sums {
+        Elem of;
+        __device__ Elem operator[](int) const { return of; }
+    };
+
+    static __device__ int a_row(int lane) { return lane / n; }
+    static __device__ int b_col(int lane) { return lane % n; }
+    static __device__ int first_row(int lane) { return lane / n; }
+    static __device__ constexpr int row_past_first(int) { return 0; }
+
+    /* Two columns at once, for which some targets have an instruction. It can take either register
+     * of a pair for both, which the compiler finds if it does not know of what the pair is part. */
+    static constexpr int rows_at_once = 2;
+    template <int Cols>
+    static __device__ void multiply(sums (*c)[Cols], const word (*a)[1], const word (&b)[Cols][1])
+    {
+        using pair = vector<Elem, 2>;
+        pair left = {a[0][0], a[1][0]};
+        asm("" : "+v"(left));
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+#pragma unroll
+            for (int j = 0; j < Cols; j += 2) {
+                pair sum, right;
+                __builtin_memcpy(&sum, &c[i][j], sizeof sum);
+                __builtin_memcpy(&right, &b[j], sizeof right);
+                sum += left[i] * right;
+                __builtin_memcpy(&c[i][j], &sum, sizeof sum);
+            }
     }
 };
 

@@ -39,6 +39,7 @@ template <class Panel, int Threads> struct carrier {
     static constexpr int N = Panel::piece, word_k = op::word_k, K = Panel::deep * word_k;
     static constexpr int V = Panel::wide, mine = Panel::words / (N * Threads);
     static_assert(mine * N * Threads == Panel::words);
+    static_assert(Threads % (V / N) == 0 && Threads % (Panel::deep / N) == 0);
 
     const Elem *slow; /* element (0, 0) of the tile, the same in all lanes */
     int64_t k_stride, v_stride;
@@ -69,7 +70,7 @@ template <class Panel, int Threads> struct carrier {
         return AlongK ? piece / (Panel::deep / N) : piece % (V / N) * N;
     }
 
-    __device__ void fetch(int k_left)
+    __device__ __forceinline__ void fetch(int k_left)
     {
         if (is_plain && k_left >= K)
             along_k ? fetch_pieces<true>() : fetch_pieces<false>();
@@ -78,20 +79,24 @@ template <class Panel, int Threads> struct carrier {
         slow += K * k_stride;
     }
 
-    template <bool AlongK> __device__ void fetch_pieces()
+    template <bool AlongK> __device__ __forceinline__ void fetch_pieces()
     {
         constexpr int runs = AlongK ? 1 : word_k, length = N * word_k / runs;
         const unsigned line = unsigned(AlongK ? v_stride : k_stride);
-#pragma unroll
-        for (int i = 0; i < mine; i++) {
+        const auto place = [&](int thread, int i) {
             const unsigned k = unsigned(first_u<AlongK>(thread, i) * word_k),
                            v = unsigned(first_v<AlongK>(thread, i));
-            const Elem *from = slow + (AlongK ? v * line + k : k * line + v);
+            return AlongK ? v * line + k : k * line + v;
+        };
+        const unsigned bytes_to_first = place(thread, 0) * unsigned(sizeof(Elem));
+#pragma unroll
+        for (int i = 0; i < mine; i++) { /* what differs between i is the same in all lanes */
+            const char *from = reinterpret_cast<const char *>(slow + place(0, i)) + bytes_to_first;
             vector<Elem, N * word_k> got;
 #pragma unroll
             for (int r = 0; r < runs; r++) {
                 vector<Elem, length> run;
-                __builtin_memcpy(&run, from + r * k_stride, sizeof run);
+                __builtin_memcpy(&run, from + r * k_stride * int64_t(sizeof(Elem)), sizeof run);
 #pragma unroll
                 for (int e = 0; e < length; e++)
                     got[r * length + e] = run[e];
@@ -100,7 +105,7 @@ template <class Panel, int Threads> struct carrier {
         }
     }
 
-    template <bool AlongK> __device__ void fetch_elements(int k_left)
+    template <bool AlongK> __device__ __forceinline__ void fetch_elements(int k_left)
     {
         int thread = this->thread;
         asm volatile("" : "+v"(thread)); /* or all addresses are kept in registers, for the edges */
