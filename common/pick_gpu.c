@@ -149,7 +149,8 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
     const int64_t steps = tg_max(1, tg_ceil_div(p->k, t.block.k));
     const way_in a = way_in_of(p, p->a.row_stride, p->a.col_stride, p->m, 0);
     const way_in b = way_in_of(p, p->b.col_stride, p->b.row_stride, p->n, 3.2e-5);
-    const tg_edges core = p->batch == 1 && a.is_k_major && b.is_k_major
+    const int may_split = !(p->flags & TG_BATCH_INVARIANT);
+    const tg_edges core = p->batch == 1 && may_split && a.is_k_major && b.is_k_major
                               ? tg_edges_of(p->m, p->n, t.block, l->units, resident)
                               : (tg_edges){p->m, p->n, 0, 0};
     const double all = (double)tg_ceil_div(core.m, t.block.m) *
@@ -237,11 +238,22 @@ static int choose_skinny(const tg_problem *p, const tg_limits *l, int bytes, tg_
     return 1;
 }
 
+/* Are its sums made in the order of all rows for this type for which this is true? Multiply-adds go
+ * along k one by one; instructions go in steps of theirs, so it must be one instruction. */
+static int sums_in_order(tg_tile t, const tg_limits *l, int bytes)
+{
+    const int is_matrix = bytes == 2 || (bytes == 8 && l->matrix && !tg_is_amd_matrix(*l));
+    return t.slices == 1 && (bytes == 1 || tg_tile_is_fma(t) != is_matrix) &&
+           (!is_matrix || t.inst.m <= 16);
+}
+
 /* May the chooser weigh the row by its model? */
-static int is_candidate(int row, const tg_limits *l, int bytes)
+static int is_candidate(const tg_problem *p, int row, const tg_limits *l, int bytes)
 {
     const tg_tile t = tg_tile_at(row);
     const char *name = tg_tile_name(row);
+    if ((p->flags & TG_BATCH_INVARIANT) && !sums_in_order(t, l, bytes))
+        return 0;
     if (tg_tile_is_fma(t) && (bytes < 4 || tg_tile_accumulators(t, *l, bytes) > 128))
         return 0; /* FMA kernels are of f32 and f64 */
     return t.form != TG_DOT && t.stages >= 2 && tg_tile_fits(t, *l, bytes) && !begins(name, "v");
@@ -254,7 +266,8 @@ void tg_choose_gpu(const tg_problem *p, const tg_limits *l, int bytes, const tg_
     double best_cycles = 0;
     best->row = -1;
     const int only = forced ? tg_tile_row_like(forced, l, p->a.type) : -1;
-    if (!forced && choose_skinny(p, l, bytes, best))
+    const int may_split = !(p->flags & TG_BATCH_INVARIANT);
+    if (!forced && may_split && choose_skinny(p, l, bytes, best))
         return;
     best->row = -1;
     for (int row = 0; row < tg_tile_count(); row++) {
@@ -262,12 +275,12 @@ void tg_choose_gpu(const tg_problem *p, const tg_limits *l, int bytes, const tg_
         plan.row = row;
         plan.tile = tg_tile_fill(tg_tile_at(row), *l, bytes);
         if (forced ? row != only || !tg_tile_fits(plan.tile, *l, bytes)
-                   : !is_candidate(row, l, bytes))
+                   : !is_candidate(p, row, l, bytes))
             continue;
         const int is_engine = is_fed_by_engine(plan.tile, l, bytes);
         const int is_pipeline = !tg_tile_is_fma(plan.tile) && plan.tile.stages > 2;
-        const int can_split_tail = is_engine || is_pipeline;
-        const int is_whole = is_engine || begins(tg_tile_name(row), "batch");
+        const int can_split_tail = may_split && (is_engine || is_pipeline);
+        const int is_whole = !may_split || is_engine || begins(tg_tile_name(row), "batch");
         for (int tail = TG_TAIL_WHOLE; tail <= (can_split_tail ? TG_TAIL_SPLIT : TG_TAIL_WHOLE);
              tail++)
             for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {

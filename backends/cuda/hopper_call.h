@@ -116,10 +116,10 @@ template <tg_tile T> schedule schedule_of(const tg_call *call)
 {
     const int steps = (int)tg_ceil_div(call->k, T.block.k);
     const int64_t units = tg_max(1, call->units), slots = units * shape<T, ways{}>::blocks;
-    const tg_edges e =
-        call->batch == 1 && lies_k_major(operand_a(call)) && lies_k_major(operand_b(call))
-            ? tg_edges_of(call->m, call->n, T.block, units, shape<T, ways{}>::blocks)
-            : tg_edges{call->m, call->n, 0, 0};
+    const tg_edges e = call->batch == 1 && call->has_edges && lies_k_major(operand_a(call)) &&
+                               lies_k_major(operand_b(call))
+                           ? tg_edges_of(call->m, call->n, T.block, units, shape<T, ways{}>::blocks)
+                           : tg_edges{call->m, call->n, 0, 0};
     schedule s = {(int)e.m, (int)e.n, steps, 0, 0, 0, 0, 1, steps, (int)e.blocks, (int)e.width};
     s.tiles_m = (int)tg_ceil_div(e.m, T.block.m);
     s.tiles_n = (int)tg_ceil_div(e.n, T.block.n);

@@ -21,6 +21,7 @@ typedef struct tg_call {
     double alpha, beta;
     int splits;          /* ranges of k that blocks of their own take, summed in order; 1: none */
     tg_tail tail;        /* what happens to the tiles that do not fill the device once more     */
+    int has_edges;       /* a last row or column may be summed by threads that share k          */
     int units;           /* multiprocessors                                                     */
     int64_t first_block; /* of this launch: a grid has fewer than 2^31 blocks             */
     void *workspace;     /* as many bytes as the kernel asked for, aligned to 64                */

@@ -280,6 +280,7 @@ static tg_call call_of(const tg_context *ctx, const tg_problem *p, const tg_plan
                      .beta = p->beta,
                      .splits = p->k > 0 ? plan->splits : 1,
                      .tail = plan->tail,
+                     .has_edges = !(p->flags & TG_BATCH_INVARIANT),
                      .units = ctx->limits.units,
                      .workspace = ctx->workspace,
                      .asked = gpu_of(ctx)->asked,
