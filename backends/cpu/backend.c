@@ -15,7 +15,8 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
-#if defined(TG_HAS_ISA_AVX512)
+#if defined(TG_HAS_ISA_AVX512) || defined(TG_HAS_ISA_AVX2)
+#define TG_IS_X86
 #include <cpuid.h>
 #endif
 
@@ -28,7 +29,7 @@ _Static_assert(sizeof(int) >= 4, "tilings are ints");
  * operating system, which __builtin_cpu_supports asks too) has them. */
 extern const tg_isa tg_isa_portable, tg_isa_avx2, tg_isa_avx512;
 
-#if defined(TG_HAS_ISA_AVX512)
+#if defined(TG_IS_X86)
 /* Conversions of f16; clang 14 does not know how to ask for them by name. */
 static int has_f16c(void)
 {
@@ -39,12 +40,16 @@ static int has_f16c(void)
 
 static int has_isa(const tg_isa *isa)
 {
-#if defined(TG_HAS_ISA_AVX512)
+#if defined(TG_IS_X86)
     __builtin_cpu_init();
+#endif
+#if defined(TG_HAS_ISA_AVX512)
     if (isa == &tg_isa_avx512)
         return has_f16c() && __builtin_cpu_supports("avx512f") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512vl");
+#endif
+#if defined(TG_HAS_ISA_AVX2)
     if (isa == &tg_isa_avx2)
         return has_f16c() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #endif
