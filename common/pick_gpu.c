@@ -238,13 +238,12 @@ static int choose_skinny(const tg_problem *p, const tg_limits *l, int bytes, tg_
     return 1;
 }
 
-/* Are its sums made in the order of all rows for this type for which this is true? Multiply-adds go
- * along k one by one; instructions go in steps of theirs, so it must be one instruction. */
-static int sums_in_order(tg_tile t, const tg_limits *l, int bytes)
+/* Are its sums made in the order of all rows of this type for which this is true? Multiply-adds go
+ * along k one by one. f16 and bf16 have instructions only, which must be one, and integers are
+ * exact. */
+static int sums_in_order(tg_tile t, int bytes)
 {
-    const int is_matrix = bytes == 2 || (bytes == 8 && l->matrix && !tg_is_amd_matrix(*l));
-    return t.slices == 1 && (bytes == 1 || tg_tile_is_fma(t) != is_matrix) &&
-           (!is_matrix || t.inst.m <= 16);
+    return t.slices == 1 && (bytes >= 4 ? tg_tile_is_fma(t) : bytes == 1 || t.inst.m <= 16);
 }
 
 /* May the chooser weigh the row by its model? */
@@ -252,7 +251,7 @@ static int is_candidate(const tg_problem *p, int row, const tg_limits *l, int by
 {
     const tg_tile t = tg_tile_at(row);
     const char *name = tg_tile_name(row);
-    if ((p->flags & TG_BATCH_INVARIANT) && !sums_in_order(t, l, bytes))
+    if ((p->flags & TG_BATCH_INVARIANT) && !sums_in_order(t, bytes))
         return 0;
     if (tg_tile_is_fma(t) && (bytes < 4 || tg_tile_accumulators(t, *l, bytes) > 128))
         return 0; /* FMA kernels are of f32 and f64 */

@@ -82,6 +82,7 @@ typedef struct tg_job {
     int64_t strips, cells;        /* cells = batch x strips */
     int64_t grain, pieces;        /* what the edges of strips are multiples of, and how many */
     int strips_cut_m;             /* strips are rows of C, else columns */
+    int is_each_alone;            /* each thread takes whole cells, else all work on one */
     int is_direct;                /* one block, and nothing to stage */
     int is_near;                  /* which lies in L1 */
     int is_streamed;              /* few rows, nothing to stage, and B is read once */

@@ -529,6 +529,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.grain = j.strips_cut_m ? grain_m : grain_n;
     j.pieces = j.strips_cut_m ? pieces_m : pieces_n;
     j.cells = p->batch * j.strips;
+    j.is_each_alone = j.cells >= plan->threads;
     const int is_whole = is_in_place_whole(&j);
     j.is_direct = is_whole && p->k <= j.slice && p->m <= t->block.m && p->n <= t->warp.n;
     j.is_streamed = is_whole && !j.is_direct && t->form == TG_OUTER && p->m <= t->thread.m;
@@ -564,7 +565,7 @@ size_t tg_cpu_workspace(const tg_context *ctx, const tg_problem *p, const tg_pla
     if (p->k == 0)
         return 0;
     const tg_job j = job_of(((const tg_cpu *)ctx->device)->isa, &ctx->limits, p, plan);
-    const int64_t teams = j.cells >= plan->threads ? plan->threads : 1;
+    const int64_t teams = j.is_each_alone ? plan->threads : 1;
     return (size_t)(teams * team_bytes(&j) + plan->threads * corner_bytes(&j));
 }
 
@@ -596,7 +597,7 @@ tg_status tg_cpu_pack(tg_context *ctx, const tg_problem *p, const tg_plan *plan,
 
 static void run_cells(const tg_job *j, const tg_plan *plan, char *workspace, int me, int threads)
 {
-    const int alone = j->cells >= plan->threads;
+    const int alone = j->is_each_alone;
     char *own = workspace + (alone ? me : 0) * team_bytes(j);
     char *corners = workspace + (alone ? plan->threads : 1) * team_bytes(j);
     const team t = {.me = alone ? 0 : me,
