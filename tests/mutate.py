@@ -15,7 +15,8 @@ import sys
 import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-LOOPS, KERNEL, PACK = "backends/cpu/gemm.c", "backends/cpu/microkernel.h", "backends/cpu/pack.h"
+CALLS, KERNEL, PACK = "backends/cpu/gemm.c", "backends/cpu/microkernel.h", "backends/cpu/pack.h"
+LOOPS, STAGE, DIRECT = (f"backends/cpu/{name}.h" for name in ("loops", "stage", "direct"))
 CONVERT = "backends/cpu/convert.h"
 CALL, CHECK, TILE, PICK = "common/gemm.c", "common/check.c", "common/tile.h", "common/pick.c"
 PACKED, GROUPED = "common/packed.c", "common/grouped.c"
@@ -44,15 +45,15 @@ MUTATIONS = [
      "m_left = tg_min(a->line, tg_max(1, a->lines.end - a->lines.begin - m - (m > 0)));"),
     ("the ragged edge of n is taken for whole", LOOPS,
      "(n_left == b->line || n_left % b->grain == 0)", "(n_left > 0)"),
-    ("the batch strides of A and B are swapped", LOOPS, "x * j->a_item", "x * j->b_item"),
-    ("packing writes one element too far apart", LOOPS, "k_to = s->k_inner ? 1 : s->line;",
+    ("the batch strides of A and B are swapped", STAGE, "x * j->a_item", "x * j->b_item"),
+    ("packing writes one element too far apart", STAGE, "k_to = s->k_inner ? 1 : s->line;",
      "k_to = s->k_inner ? 1 : s->line - 1;"),
     ("a square is not transposed at the edge", PACK, "i + 4 <= inner ? i : inner - 4;", "i;"),
     ("threads do not wait for the staged panels", LOOPS,
      "wait_for(t); /* A and B are staged, before they are read */", ""),
     ("the last warps are left out", LOOPS, "end = (t->me + 1) * warps / t->size",
      "end = (t->me + 1) * (warps / t->size)"),
-    ("k = 0 leaves C alone", LOOPS, "scale(j->p, item_at(j, item).c);", ""),
+    ("k = 0 leaves C alone", CALLS, "scale(j->p, item_at(j, item).c);", ""),
     ("lda and ldb are swapped", CALL, "layout, transa, m, k, lda,", "layout, transa, m, k, ldb,"),
     ("C column-major keeps the strides of A", CALL, "p->b.row_stride = q.a.col_stride,",
      "p->b.row_stride = q.a.row_stride,"),
@@ -64,10 +65,10 @@ MUTATIONS = [
     ("overlap is not looked for", CHECK, "if (views_overlap(&c, &v))", "if (0)"),
     ("elements of C may coincide", CHECK, "if (elements_coincide(c_stride, c_count))", "if (0)"),
     ("a matrix may span any number of bytes", CHECK, "span > PTRDIFF_MAX / (int64_t)bytes", "0"),
-    ("streams: the sums begin anew", LOOPS, "s.begins_with_sums = k % block_k > 0;", "s.begins_with_sums = 0;"),
-    ("streams: the sums of the block before go on", LOOPS, "s.begins_with_sums = k % block_k > 0;",
+    ("streams: the sums begin anew", DIRECT, "s.begins_with_sums = k % block_k > 0;", "s.begins_with_sums = 0;"),
+    ("streams: the sums of the block before go on", DIRECT, "s.begins_with_sums = k % block_k > 0;",
      "s.begins_with_sums = k > 0;"),
-    ("directly: the last columns are left out", LOOPS, "s.columns = (int)tg_min(thread_n, cols.end - n);",
+    ("directly: the last columns are left out", DIRECT, "s.columns = (int)tg_min(thread_n, cols.end - n);",
      "s.columns = (int)tg_min(thread_n, cols.end - n - (cols.end - n > 16));"),
     ("masks: the last vector is whole", KERNEL, "const int last = s->columns - (nv - 1) * TG_V;\n    TG_T *c",
      "const int last = TG_V;\n    TG_T *c"),
@@ -81,13 +82,13 @@ MUTATIONS = [
     ("short types: each block of k is rounded", LOOPS, "j->sums_bytes ? &sums_block : &c_block",
      "&c_block"),
     ("short types: i8 has no sign", CONVERT, "int8_t, eight_of_i8,", "uint8_t, eight_of_u8,"),
-    ("short types: integers are summed in f32 for too long", LOOPS, "return (1 << 24) /",
+    ("short types: integers are summed in f32 for too long", CALLS, "return (1 << 24) /",
      "return (1 << 30) /"),
     ("short types: columns are converted one too few", CONVERT, "tg_min(LINES_AT_ONCE, inner - i)",
      "tg_min(LINES_AT_ONCE, inner - i - (inner > 16))"),
     ("short types: a plan for other types is used", CALL, " && x->type == y->type", ""),
     ("short types: a fraction of an integer is taken", CHECK, "(int32_t)factor == factor", "1"),
-    ("packed: each block of k has the panels of the first", LOOPS, "(s->ks.begin * s->all_lines +", "(0 +"),
+    ("packed: each block of k has the panels of the first", STAGE, "(s->ks.begin * s->all_lines +", "(0 +"),
     ("packed: another k is taken", PACKED, "packed->k != p->k || ", ""),
     ("packed: another tiling than the forced one is taken", PACKED, "if (ctx->is_forced && ", "if (0 && "),
     ("packed: the plan for another tiling is used", CALL, "memcmp(packed, &ctx->packed, sizeof *packed) == 0",
@@ -102,7 +103,7 @@ MUTATIONS = [
     ("lists: large items are left out", GROUPED, "run_some(ctx, l, 0, l->count, large, all->largest);", ";"),
     ("lists: the last items of a kind are left out", GROUPED, "    if (count > 0)\n        run_items(ctx, &p, items, count);",
      ""),
-    ("small items: rows start a row late", LOOPS, "s.a = a + m * s.a_row * bytes;", "s.a = a + (m + (m > 0)) * s.a_row * bytes;"),
+    ("small items: rows start a row late", DIRECT, "s.a = a + m * s.a_row * bytes;", "s.a = a + (m + (m > 0)) * s.a_row * bytes;"),
     ("pieces of a thread tile lie side by side", TILE,
      "element / piece * piece * lanes + lane * piece", "element / piece * piece + lane * piece"),
     ("a rule of legality is dropped", TILE, "TG_REFUSE_IF(t.block.n % t.warp.n,",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the loops (gemm.c) know of the kernels of one instruction set (kernels.c). */
+ * What the loops (loops.h) know of the kernels of one instruction set (kernels.c). */
 #ifndef TG_CPU_H
 #define TG_CPU_H
 

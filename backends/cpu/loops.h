@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The loops around the micro-kernel: the loop nest of the tiling on a team of threads.
+ *
+ *   loop 5  blocks of n                           B's part of the block, staged in L3 by the team
+ *   loop 4  blocks of k
+ *   loop 3  blocks of m                           A's part of the block, staged by the team
+ *           warp tiles, dealt to the threads      their slices of A and B stay in the thread's L2
+ *   loop 2  rep m: panels of A                    a panel of A is in L1 or just outside
+ *   loop 1  rep n: panels of B
+ *           the micro-kernel: a thread tile in registers
+ *
+ * A panel is thread.m rows of A (thread.n columns of B) over block.k. It is packed with its ragged
+ * edge filled with zeros, or, where the plan says so, read where it is if the micro-kernel can.
+ *
+ * Kernels know f32 and f64. Other types are converted while they are packed, and tiles of C on
+ * their way out. If k comes in several passes, the tiles of a C of f16 or bf16 are kept beside it
+ * in f32 until the last, so that they are rounded once; integers are exact in f32 for as long as a
+ * pass, and C adds them up. */
+#ifndef TG_LOOPS_H
+#define TG_LOOPS_H
+
+#include "stage.h"
+
+/* C, or the sums beside it: element (0, 0) of what is looked at, and the ways to a tile of the
+ * kernel's elements and from it. */
+typedef struct place {
+    char *at;
+    int64_t row, col, bytes;
+    tg_copy *load, *store;
+} place;
+
+/* One pass over a slice of k: where tiles of C are from, and where they go. */
+typedef struct pass {
+    place from, to;
+    int is_direct; /* the kernel itself finds and leaves them there */
+    double beta;
+    range ks; /* of the block */
+} pass;
+
+static place moved(place p, int64_t row, int64_t col)
+{
+    p.at += (row * p.row + col * p.col) * p.bytes;
+    return p;
+}
+
+/* The kernel fetches what it writes itself; this is for what is written after it. */
+static void fetch(const place *c, int64_t rows, int64_t cols)
+{
+    enum { LINE = 64 };
+    for (int64_t i = 0; i < rows && c->col == 1; i++)
+        for (int64_t byte = 0; byte < cols * c->bytes; byte += LINE)
+            __builtin_prefetch(c->at + i * c->row * c->bytes + byte, 1);
+}
+
+/* Runs the kernel on a tile of C that it cannot have where it is: one that is ragged, or whose
+ * columns are not adjacent, or of another type. */
+static void run_on_corner(const tg_job *j, const team *t, tg_step *s, const pass *now, int64_t m,
+                          int64_t n, int64_t rows, int64_t cols)
+{
+    const place from = moved(now->from, m, n), to = moved(now->to, m, n);
+    const int64_t corner_row = j->tile.thread.n;
+    fetch(&to, rows, cols);
+    s->c = t->corner;
+    s->c_row = corner_row;
+    s->alpha = j->add ? 1 : j->p->alpha;
+    s->beta = j->add ? 0 : now->beta;
+    if (s->beta != 0)
+        from.load(t->corner, corner_row, 1, from.at, from.row, from.col, rows, cols);
+    j->kernel.run(s);
+    if (j->add)
+        j->add(to.at, to.row, to.col, s->c, corner_row, rows, cols, j->p->alpha, now->beta);
+    else
+        to.store(to.at, to.row, to.col, t->corner, corner_row, 1, rows, cols);
+    s->c_row = now->to.row;
+}
+
+/* One warp tile of a block, over one slice of its k. Meanwhile the columns of B that this thread
+ * takes next come to L2. */
+static void multiply_warp(const tg_job *j, const team *t, const staged *a, const staged *b,
+                          const pass *now, range rows, range cols, range next)
+{
+    const int is_c_in_rows = now->is_direct && (now->to.col == 1 || b->line == 1);
+    const range ks = now->ks;
+    tg_step s = {.k = ks.end - ks.begin,
+                 .c_row = now->to.row,
+                 .steps_that_fetch = steps_that_fetch(ks.end - ks.begin),
+                 .next = panel_at(j, b, next.begin / b->line),
+                 .next_end = panel_at(j, b, tg_ceil_div(next.end, b->line)),
+                 .alpha = j->p->alpha,
+                 .beta = now->beta};
+    int64_t panel_a = rows.begin / a->line;
+    for (int64_t m = rows.begin; m < rows.end; m += a->line, panel_a++) { /* loop 2: A from L1 */
+        const int64_t m_left = tg_min(a->line, a->lines.end - a->lines.begin - m);
+        const int is_row_whole = is_c_in_rows && (m_left == a->line || m_left % a->grain == 0);
+        int64_t panel_b = cols.begin / b->line, unused;
+        s.a = read_panel(j, a, panel_a, ks.begin, &s.a_row, &s.a_col);
+        s.rows = (int)m_left;
+        char *const c = now->to.at + m * now->to.row * now->to.bytes;
+        for (int64_t n = cols.begin; n < cols.end;
+             n += b->line, panel_b++) { /* loop 1: B from L2 */
+            const int64_t n_left = tg_min(b->line, b->lines.end - b->lines.begin - n);
+            s.b = read_panel(j, b, panel_b, ks.begin, &unused, &s.b_row);
+            s.ahead = TG_FETCH_STEPS * s.b_row;
+            s.c = c + n * now->to.col * now->to.bytes;
+            s.columns = (int)n_left;
+            if (is_row_whole && (n_left == b->line || n_left % b->grain == 0))
+                j->kernel.run(&s);
+            else
+                run_on_corner(j, t, &s, now, m, n, m_left, n_left);
+        }
+    }
+}
+
+/* The columns of a warp tile; they and those of the next change before the rows do. */
+static range columns_of(const tg_job *j, int64_t n, int64_t warps_n, int64_t warp)
+{
+    const int64_t begin = warp % warps_n * j->tile.warp.n;
+    return (range){begin, tg_min(n, begin + j->tile.warp.n)};
+}
+
+/* All warp tiles of a block, this thread's share of them. */
+static void multiply_block(const tg_job *j, const team *t, const staged *a, const staged *b,
+                           const place *c, const place *sums)
+{
+    const int64_t m = a->lines.end - a->lines.begin, n = b->lines.end - b->lines.begin;
+    const int64_t k = a->ks.end - a->ks.begin;
+    const int64_t warp_m = j->tile.warp.m, warps_n = tg_ceil_div(n, j->tile.warp.n);
+    const int64_t warps = tg_ceil_div(m, warp_m) * warps_n;
+    const int64_t end = (t->me + 1) * warps / t->size;
+    for (int64_t warp = t->me * warps / t->size; warp < end; warp++) {
+        const range rows = {warp / warps_n * warp_m, tg_min(m, (warp / warps_n + 1) * warp_m)};
+        const range cols = columns_of(j, n, warps_n, warp);
+        const int is_next_far = warp + 1 < end && warps_n > 1 && !b->in_place;
+        const range next = is_next_far ? columns_of(j, n, warps_n, warp + 1) : (range){0, 0};
+        for (int64_t k0 = 0; k0 < k; k0 += j->slice) {
+            const range ks = {k0, tg_min(k, k0 + j->slice)};
+            const int is_first = a->ks.begin + k0 == 0, is_last = a->ks.begin + ks.end == j->p->k;
+            pass now = {.from = is_first ? *c : *sums,
+                        .to = is_last ? *c : *sums,
+                        .beta = is_first ? j->p->beta : 1,
+                        .ks = ks};
+            now.is_direct = now.to.store == j->copy && (now.beta == 0 || now.from.at == now.to.at);
+            multiply_warp(j, t, a, b, &now, rows, cols, next);
+        }
+    }
+}
+
+/* The loop nest over a rectangle of one batch item. */
+static void multiply_cell(const tg_job *j, const team *t, tg_item item, range rows, range cols)
+{
+    const tg_problem *p = j->p;
+    const tg_tile *tile = &j->tile;
+    const tg_isa *isa = j->isa;
+    const int64_t c_elem = (int64_t)tg_type_size(p->c.type);
+    staged a = operand_a(j, item.a, t->a), b = operand_b(j, item.b, t->b);
+    const int stages_a = !a.packed && (!a.in_place || a.grain > 1);
+    const place c = {.at = item.c,
+                     .row = p->c.row_stride,
+                     .col = p->c.col_stride,
+                     .bytes = c_elem,
+                     .load = isa->widen[p->c.type - 1],
+                     .store = isa->narrow[p->c.type - 1]};
+    const place sums = {t->sums, j->sums_row, 1, j->bytes, j->copy, j->copy};
+    for (int64_t n = cols.begin; n < cols.end; n += tile->block.n) { /* loop 5: blocks of n */
+        b.lines = (range){n, tg_min(cols.end, n + tile->block.n)};
+        for (int64_t k = 0; k < p->k; k += tile->block.k) { /* loop 4: blocks of k */
+            a.ks = b.ks = (range){k, tg_min(p->k, k + tile->block.k)};
+            have_panels(j, t, &b);
+            if (!stages_a)
+                wait_for(t);
+            /* loop 3: blocks of m */
+            for (int64_t m = rows.begin; m < rows.end; m += tile->block.m) {
+                a.lines = (range){m, tg_min(rows.end, m + tile->block.m)};
+                if (stages_a || a.packed)
+                    have_panels(j, t, &a);
+                if (stages_a)
+                    wait_for(t); /* A and B are staged, before they are read */
+                const place c_block = moved(c, m, n), sums_block = moved(sums, m - rows.begin, 0);
+                multiply_block(j, t, &a, &b, &c_block, j->sums_bytes ? &sums_block : &c_block);
+                if (stages_a)
+                    wait_for(t); /* read, before it is staged anew */
+            }
+            if (!stages_a)
+                wait_for(t);
+        }
+    }
+}
+
+#endif

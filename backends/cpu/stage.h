@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One operand's part of a block, packed in panels or read where it is, and who packs it. */
+#ifndef TG_STAGE_H
+#define TG_STAGE_H
+
+#include <string.h>
+
+#include "cpu.h"
+
+typedef struct range {
+    int64_t begin, end;
+} range;
+
+enum { ROWS_AT_ONCE = 16 };
+
+/* Who works on a cell. */
+typedef struct team {
+    int me, size;
+    char *a, *b;  /* staged [panel][block.k][thread.m] and [panel][block.k][thread.n] */
+    char *sums;   /* of the cell's rows and a block's columns */
+    char *corner; /* one thread tile of C, for the ragged edge */
+} team;
+
+/* One operand's part of a block. line is thread.m rows of A, or thread.n columns of B. */
+typedef struct staged {
+    const char *data; /* the matrix: element (line 0, k 0) of the batch item */
+    int64_t bytes;    /* of an element there */
+    tg_copy *copy;    /* from there */
+    int64_t line_stride, k_stride, line, grain, k;
+    range lines, ks;
+    char *panels;
+    int in_place, k_inner; /* k_inner: packed as [line][k], not [k][line] */
+    const char *packed;    /* all panels, block of k by block of k; NULL: they are to be staged */
+    int64_t all_lines;     /* of the matrix, in whole panels */
+} staged;
+
+static void wait_for(const team *t)
+{
+    (void)t;
+#ifdef _OPENMP
+    if (t->size > 1) {
+#pragma omp barrier
+    }
+#endif
+}
+
+/* Can the micro-kernel read this panel where it is? It reads whole grains of lines. */
+static int is_in_place(const staged *s, int64_t panel)
+{
+    const int64_t left = s->lines.end - s->lines.begin - panel * s->line;
+    return s->in_place && (left >= s->line || left % s->grain == 0);
+}
+
+static const char *matrix_at(const staged *s, int64_t panel)
+{
+    return s->data +
+           ((s->lines.begin + panel * s->line) * s->line_stride + s->ks.begin * s->k_stride) *
+               s->bytes;
+}
+
+static char *panel_at(const tg_job *j, const staged *s, int64_t panel)
+{
+    return s->panels + panel * s->line * s->k * j->bytes;
+}
+
+/* Packs k_count of a panel's k, from k_begin on. */
+static void pack(const tg_job *j, const staged *s, int64_t panel, int64_t k_begin, int64_t k_count)
+{
+    const int64_t lines = tg_min(s->line, s->lines.end - s->lines.begin - panel * s->line);
+    const int64_t line_to = s->k_inner ? s->k : 1, k_to = s->k_inner ? 1 : s->line;
+    char *to = panel_at(j, s, panel) + k_begin * k_to * j->bytes;
+    const char *from = matrix_at(s, panel) + k_begin * s->k_stride * s->bytes;
+    if (is_in_place(s, panel))
+        return;
+    if (lines < s->line && k_begin == 0)
+        memset(to, 0, (size_t)(s->line * s->k * j->bytes));
+    if (s->k_inner)
+        s->copy(to, line_to, k_to, from, s->line_stride, s->k_stride, lines, k_count);
+    else
+        s->copy(to, k_to, line_to, from, s->k_stride, s->line_stride, k_count, lines);
+}
+
+/* Each thread packs its share of the panels. Where a row of the matrix runs through all of them,
+ * a few rows at a time, so that memory is read along its rows. */
+static void stage(const tg_job *j, const team *t, const staged *s)
+{
+    const int64_t panels = tg_ceil_div(s->lines.end - s->lines.begin, s->line);
+    const int64_t begin = t->me * panels / t->size, end = (t->me + 1) * panels / t->size;
+    const int64_t k = s->ks.end - s->ks.begin, few = s->line_stride == 1 ? ROWS_AT_ONCE : k;
+    for (int64_t k_begin = 0; k_begin < k; k_begin += few)
+        for (int64_t panel = begin; panel < end; panel++)
+            pack(j, s, panel, k_begin, tg_min(few, k - k_begin));
+}
+
+/* The panels of a packed operand, for the lines and k of the block. */
+static char *packed_panels(const tg_job *j, const staged *s)
+{
+    const int64_t k = s->ks.end - s->ks.begin;
+    return (char *)s->packed + (s->ks.begin * s->all_lines + s->lines.begin * k) * j->bytes;
+}
+
+static void have_panels(const tg_job *j, const team *t, staged *s)
+{
+    if (!s->packed) {
+        stage(j, t, s);
+        return;
+    }
+    s->k = s->ks.end - s->ks.begin;
+    s->panels = packed_panels(j, s);
+}
+
+/* The part of a step that comes from an operand: a pointer and two strides. */
+static const void *read_panel(const tg_job *j, const staged *s, int64_t panel, int64_t k_offset,
+                              int64_t *line_stride, int64_t *k_stride)
+{
+    if (is_in_place(s, panel)) {
+        *line_stride = s->line_stride;
+        *k_stride = s->k_stride;
+        return matrix_at(s, panel) + k_offset * s->k_stride * s->bytes;
+    }
+    *line_stride = s->k_inner ? s->k : 1;
+    *k_stride = s->k_inner ? 1 : s->line;
+    return panel_at(j, s, panel) + k_offset * *k_stride * j->bytes;
+}
+
+static tg_item item_at(const tg_job *j, int64_t x)
+{
+    const tg_problem *p = j->p;
+    if (j->items)
+        return j->items[x];
+    return (tg_item){(const char *)p->a.data + x * j->a_item,
+                     (const char *)p->b.data + x * j->b_item, (char *)p->c.data + x * j->c_item};
+}
+
+/* A and B of an item, staged at panels if they are not packed. */
+static staged operand_a(const tg_job *j, const void *data, char *panels)
+{
+    const tg_problem *p = j->p;
+    const tg_tile *tile = &j->tile;
+    const int is_packed = (p->flags & TG_A_PACKED) != 0;
+    const int can = tile->form == TG_OUTER     ? p->a.col_stride == 1
+                    : tile->form == TG_OUTER_T ? p->a.row_stride == 1 || tile->thread.m == 1
+                                               : 1;
+    return (staged){.data = data,
+                    .bytes = (int64_t)tg_type_size(p->a.type),
+                    .copy = j->isa->widen[p->a.type - 1],
+                    .line_stride = p->a.row_stride,
+                    .k_stride = p->a.col_stride,
+                    .line = tile->thread.m,
+                    .grain = j->kernel.grain ? 1 : tile->thread.m,
+                    .k = tile->block.k,
+                    .panels = panels,
+                    .k_inner = tile->form != TG_OUTER_T,
+                    .in_place = j->plan->a_in_place && can && !is_packed,
+                    .packed = is_packed ? (const char *)data + sizeof(tg_packed) : NULL,
+                    .all_lines = tg_round_up(p->m, tile->thread.m)};
+}
+
+static staged operand_b(const tg_job *j, const void *data, char *panels)
+{
+    const tg_problem *p = j->p;
+    const tg_tile *tile = &j->tile;
+    const int is_packed = (p->flags & TG_B_PACKED) != 0;
+    const int can = p->b.col_stride == 1 || tile->thread.n == 1;
+    return (staged){.data = data,
+                    .bytes = (int64_t)tg_type_size(p->b.type),
+                    .copy = j->isa->widen[p->b.type - 1],
+                    .line_stride = p->b.col_stride,
+                    .k_stride = p->b.row_stride,
+                    .line = tile->thread.n,
+                    .grain = j->kernel.grain ? j->kernel.grain : tile->thread.n,
+                    .k = tile->block.k,
+                    .panels = panels,
+                    .in_place = j->plan->b_in_place && can && !is_packed,
+                    .packed = is_packed ? (const char *)data + sizeof(tg_packed) : NULL,
+                    .all_lines = tg_round_up(p->n, tile->thread.n)};
+}
+
+/* Nothing is fetched from behind a panel: that may be no memory at all, which takes long to see. */
+static int64_t steps_that_fetch(int64_t k) { return tg_max(0, k - TG_FETCH_STEPS); }
+
+#endif
