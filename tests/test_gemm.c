@@ -289,7 +289,7 @@ static int run_one(tg_context *ctx, const char *backend, int count, char **words
 
 int main(int argc, char **argv)
 {
-    effort e = {240, 8000, 400000, 1};
+    effort e = {160, 6000, 400000, 1};
     char backend[16], **words = argv + 1;
     int count = argc - 1, status = 2;
     tg_context *ctx = case_open(&count, &words, backend);
