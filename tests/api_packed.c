@@ -139,17 +139,17 @@ static void test_mismatches(tg_context *ctx)
 /* What was packed for one tiling is not taken for another. */
 static void test_tiles(tg_context *ctx)
 {
-    const tg_tile small = tg_tile_at(tg_tile_find("t64x64x16"));
+    const tg_tile small = tg_tile_at(tg_tile_find("t64x64x16_v2"));
     const tg_tile odd = tg_tile_at(tg_tile_find("t24x40x3"));
     tg_problem p = problem(TG_F64);
     pack(ctx, &p, TG_B_PACKED, memory);
     CHECK_OK(ctx, tg_force(ctx, &small));
-    USE((void)0, TG_BAD_TILE, "b was packed for the tiling|64x64x16/32x32/4x4/4/2 is forced");
+    USE((void)0, TG_BAD_TILE, "b was packed for the tiling|64x64x16/32x32/4x4/2/2 is forced");
     pack(ctx, &p, TG_B_PACKED, memory);
     CHECK_OK(ctx, tg_packed_gemm(ctx, &p, TG_B_PACKED, memory));
     poison_c();
     CHECK_OK(ctx, tg_force(ctx, &odd));
-    USE((void)0, TG_BAD_TILE, "64x64x16/32x32/4x4/4/2, and 24x40x3|is forced");
+    USE((void)0, TG_BAD_TILE, "64x64x16/32x32/4x4/2/2, and 24x40x3|is forced");
     CHECK_OK(ctx, tg_force(ctx, NULL));
     CHECK_OK(ctx, tg_packed_gemm(ctx, &p, TG_B_PACKED, memory)); /* which says its tiling */
     poison_c();
@@ -205,7 +205,7 @@ static int is_product(void)
 /* Packed for two tilings and used in turns: the plan of the one is not used for the other. */
 static void test_turns(tg_context *ctx)
 {
-    static const char *const names[] = {"t64x64x16", "t24x40x3"};
+    static const char *const names[] = {"t64x64x16_v2", "t24x40x3"};
     char *const packed[] = {memory, other_memory};
     const tg_problem p = problem(TG_F64);
     for (int i = 0; i < MOST * MOST; i++) {

@@ -20,10 +20,10 @@ static void multiply_directly(const tg_job *j, tg_item item, range rows, range c
                  .a_col = p->a.col_stride,
                  .b_row = p->b.row_stride,
                  .c_row = p->c.row_stride,
-                 .ahead = TG_FETCH_STEPS * p->b.row_stride,
-                 .steps_that_fetch = j->is_near ? 0 : steps_that_fetch(p->k),
                  .alpha = p->alpha,
                  .beta = p->beta};
+    if (!j->is_near)
+        set_fetching(&s);
     for (int64_t m = rows.begin; m < rows.end; m += thread_m) {
         s.rows = (int)tg_min(thread_m, rows.end - m);
         s.a = a + m * s.a_row * bytes;

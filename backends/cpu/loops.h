@@ -84,7 +84,6 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
     const range ks = now->ks;
     tg_step s = {.k = ks.end - ks.begin,
                  .c_row = now->to.row,
-                 .steps_that_fetch = steps_that_fetch(ks.end - ks.begin),
                  .next = panel_at(j, b, next.begin / b->line),
                  .next_end = panel_at(j, b, tg_ceil_div(next.end, b->line)),
                  .alpha = j->p->alpha,
@@ -101,7 +100,7 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
              n += b->line, panel_b++) { /* loop 1: B from L2 */
             const int64_t n_left = tg_min(b->line, b->lines.end - b->lines.begin - n);
             s.b = read_panel(j, b, panel_b, ks.begin, &unused, &s.b_row);
-            s.ahead = TG_FETCH_STEPS * s.b_row;
+            set_fetching(&s);
             s.c = c + n * now->to.col * now->to.bytes;
             s.columns = (int)n_left;
             if (is_row_whole && (n_left == b->line || n_left % b->grain == 0))

@@ -177,7 +177,12 @@ static staged operand_b(const tg_job *j, const void *data, char *panels)
                     .all_lines = tg_round_up(p->n, tile->thread.n)};
 }
 
-/* Nothing is fetched from behind a panel: that may be no memory at all, which takes long to see. */
-static int64_t steps_that_fetch(int64_t k) { return tg_max(0, k - TG_FETCH_STEPS); }
+/* Sets how far ahead B is fetched. Nothing from behind the panel: that may be no memory at all,
+ * which takes long to see. */
+static void set_fetching(tg_step *s)
+{
+    s->steps_that_fetch = tg_max(0, s->k - TG_FETCH_STEPS);
+    s->ahead = s->steps_that_fetch ? TG_FETCH_STEPS * s->b_row : 0;
+}
 
 #endif
