@@ -182,6 +182,12 @@ void tg_tuning_load(tg_context *ctx);
 /* The tiling that a line has for problems such as this one, as backends are given it; or NULL. */
 const tg_tile *tg_tuning_find(const tg_context *ctx, const tg_problem *p);
 
+/* Does B lie in L1, with so many rows of A beside it? */
+static inline int tg_is_near(const tg_problem *p, int64_t rows, int64_t bytes, const tg_limits *l)
+{
+    return ((double)p->n + (double)rows) * (double)p->k * (double)bytes <= 0.75 * (double)l->l1;
+}
+
 /* Are all their numbers equal? */
 int tg_tile_same(tg_tile x, tg_tile y);
 

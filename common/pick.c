@@ -57,7 +57,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     double step = (accumulators + fmas_not_overlapped) / fmas_per_cycle;
     step = step > fma_latency ? step : fma_latency;
     step += cycles_per_load * (t.thread.m + vectors);
-    const int is_far = p->k * (p->n + t.thread.m) * bytes > l->l1 * 3 / 4;
+    const int is_far = !tg_is_near(p, t.thread.m, bytes, l);
     if (plan->b_in_place && p->b.row_stride % t.vec)
         step += (is_far ? cycles_of_far_split : cycles_of_split_load) * vectors;
     if ((plan->a_in_place && p->a.row_stride % (2048 / bytes) == 0) ||

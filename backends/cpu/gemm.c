@@ -111,7 +111,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     const int is_whole = is_in_place_whole(&j);
     j.is_direct = is_whole && p->k <= j.slice && p->m <= t->block.m && p->n <= t->warp.n;
     j.is_streamed = is_whole && !j.is_direct && t->form == TG_OUTER && p->m <= t->thread.m;
-    j.is_near = p->k * (p->n + t->thread.m) * j.bytes <= l->l1 * 3 / 4;
+    j.is_near = tg_is_near(p, t->thread.m, j.bytes, l);
     if (j.is_streamed || ((int64_t)tg_type_size(p->c.type) < j.bytes && p->k > j.slice)) {
         const int64_t rows = j.strips_cut_m ? tg_ceil_div(pieces_m, j.strips) * grain_m : p->m;
         j.sums_row = tg_round_up(tg_min(t->block.n, p->n), 16);
