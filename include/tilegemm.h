@@ -261,9 +261,9 @@ TG_API tg_status tg_gemm(tg_context *ctx, const tg_problem *problem);
  * batch. Small ones are shared out to the threads, the large ones are worked on by all. They are
  * done in no particular order, and maybe at once: what one of them writes, no other may read or
  * write. All are checked before anything is written; a refusal names the problem, as in
- * "problems[7]: m = -1 is negative". Problems that differ from the one before them in their data
- * alone cost least: they are neither checked nor planned anew. A workspace that is enough for each
- * of them is enough; more of it occupies more threads. On a GPU they are queued one by one. */
+ * "item 7: m = -1 is negative". Problems that differ from the one before them in their data alone
+ * cost least: they are neither checked nor planned anew. A workspace that is enough for each of
+ * them is enough; more of it occupies more threads. On a GPU they are queued one by one. */
 TG_API tg_status tg_gemm_grouped(tg_context *ctx, const tg_problem *problems, int64_t count);
 
 /* The same for one problem with arrays of pointers instead of its data: a list of problems says all
@@ -322,9 +322,9 @@ TG_API tg_status tg_packed_gemm(tg_context *ctx, const tg_problem *problem, tg_f
  *      +-------------------+
  *
  * stages 0: operands are read in place; 1: staged; 2: the next tile is fetched during the multiply;
- *           3 and more: a pipeline.
+ *           3 and more: a pipeline. On a CPU whose caches fill in the block, 1: staged where that
+ *           pays; 2 and more: always.
  * slices    groups of warps that take different k of a stage and are summed in order at the end.
- *           On a CPU whose caches fill in the block, 1: staged where that pays; 2 and more: always.
  * form      how a thread multiplies what is staged.
  * inst      the multiply-add instruction: 1x1x1 is FMA, else the shape of a matrix instruction. On
  *           AMD, 8x8x1 and 4x8x1 are the FMAs of a wave's lanes taken as one.

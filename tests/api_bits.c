@@ -234,9 +234,10 @@ static void test_large(tg_context *ctx, large w, element_line types, int parts)
     tg_set_threads(ctx, 1);
     for (whole.c_order = 0; whole.c_order < 2; whole.c_order++)
         multiply(ctx, &w, &whole, w.after[whole.c_order]);
-    for (int i = 0; i < parts; i++) {
-        const rectangle r = some_rectangle(&w, (uint64_t)i);
-        tg_set_threads(ctx, 1 + i % 5);
+    whole.c_order = 0;
+    for (int i = 0; i < parts; i++) { /* first all of it, by more and more threads */
+        const rectangle r = i < 8 ? whole : some_rectangle(&w, (uint64_t)i);
+        tg_set_threads(ctx, i < 8 ? 1 + i : 1 + i % 5);
         multiply(ctx, &w, &r, got);
         const int64_t wrong = wrong_elements(&w, &r, got);
         CHECK_SAY(wrong == 0,
@@ -259,8 +260,8 @@ static void test_large(tg_context *ctx, large w, element_line types, int parts)
 
 void test_bits(tg_context *ctx)
 {
-    static const int64_t sizes[][3] = {
-        {70, 110, 5}, {70, 110, 300}, {130, 90, 513}, {90, 150, 1100}};
+    static const int64_t sizes[][3] = {{70, 110, 5},    {70, 110, 300}, {130, 90, 513},
+                                       {90, 150, 1100}, {168, 48, 500}, {7, 150, 6000}};
     for (int line = 0; line < ELEMENT_LINES; line++)
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
             const element_line types = element_lines[line];

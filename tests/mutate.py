@@ -53,6 +53,7 @@ MUTATIONS = [
      "wait_for(t); /* A and B are staged, before they are read */", ""),
     ("the last warps are left out", LOOPS, "end = (t->me + 1) * warps / t->size",
      "end = (t->me + 1) * (warps / t->size)"),
+    ("every thread streams all of C", CALLS, " || j.is_direct || j.is_streamed;", ";"),
     ("k = 0 leaves C alone", CALLS, "scale(j->p, item_at(j, item).c);", ""),
     ("lda and ldb are swapped", CALL, "layout, transa, m, k, lda,", "layout, transa, m, k, ldb,"),
     ("C column-major keeps the strides of A", CALL, "p->b.row_stride = q.a.col_stride,",
