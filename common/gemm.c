@@ -93,6 +93,7 @@ tg_status tg_problem_choose(tg_context *ctx, const tg_problem *p)
                        tg_type_name(p->a.type), refusal);
     if (ctx->threads && limits.l1 > 0) /* a CPU's units are threads, a GPU's are not */
         limits.units = ctx->threads;
+    ctx->given.size = 0; /* the plan is no longer its */
     ctx->plans++;
     if (!tg_choose(p, &limits, stated, &ctx->plan))
         refusal = "no row of the table multiplies it there";
@@ -102,7 +103,8 @@ tg_status tg_problem_choose(tg_context *ctx, const tg_problem *p)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "a.type = %s on %s: %s", tg_type_name(p->a.type),
                        ctx->device_name, refusal);
     ctx->plan.is_tuned = stated && !forced;
-    ctx->plan_bytes = ctx->backend->workspace(ctx, p, &ctx->plan);
+    ctx->plan_bytes =
+        tg_problem_is_empty(p) ? 0 : ctx->backend->workspace(ctx, p, &ctx->plan);
     return packed ? tg_packed_fit(ctx, p) : TG_OK;
 }
 
@@ -181,7 +183,6 @@ tg_status tg_problem_plan(tg_context *ctx, const tg_problem *given, tg_problem *
         return ctx->status;
     if (tg_problem_is_empty(p) || (known && p->k > 0))
         return TG_OK;
-    ctx->given.size = 0;
     if (tg_problem_choose(ctx, p))
         return ctx->status;
     if (p->k > 0)

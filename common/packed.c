@@ -93,7 +93,6 @@ static tg_status plan_packing(tg_context *ctx, const tg_problem *given, tg_flag 
                         .k = p->k};
     memcpy(head->magic, magic, sizeof magic);
     strncpy(head->version, tg_version(), sizeof head->version - 1);
-    ctx->given.size = 0;
     if (tg_problem_prepare(ctx, p, 0))
         return ctx->status;
     tg_problem q = *p; /* whose operand cannot be read in place */

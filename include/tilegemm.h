@@ -151,7 +151,10 @@ TG_API const char *tg_last_error(const tg_context *ctx);
 TG_API tg_status tg_set_threads(tg_context *ctx, int threads);
 
 /* The stream that later calls are queued on: a cudaStream_t or hipStream_t as a pointer; NULL is
- * the device's default stream. The CPU takes only NULL. The caller keeps the stream alive. */
+ * the device's default stream. The CPU takes only NULL. The caller keeps the stream alive. What was
+ * queued on the stream before is done first, unless one of the two is being captured into a graph.
+ * A captured call is replayed with the workspace that it had: let it be one that was given by
+ * tg_set_workspace, and outlives the graph. Graphs that run at once need one each. */
 TG_API tg_status tg_set_stream(tg_context *ctx, void *stream);
 
 /* Memory of the device that calls use for staging, instead of what the context allocates itself:
@@ -217,9 +220,10 @@ typedef enum tg_compute { TG_STRICT = 0 } tg_compute;
 /* Flags of a problem, to be added up.
  * TG_BATCH_INVARIANT  An element of C gets bits that follow from its row of A, its column of B, k,
  *                     alpha and beta alone: not from m, n, the batch, its place in them, strides,
- *                     alignment, or the kernel that is chosen, for a device and a type (and a
- *                     forced tiling). On the CPU that is always so, and the flag is free. A GPU
- *                     then chooses only among rows that sum along k in one order, and splits no k.
+ *                     alignment, or the kernel that is chosen, for a device and a type. On the CPU
+ *                     that is always so, with a forced tiling for it alone, and the flag is free. A
+ *                     GPU then chooses only among rows that sum along k in one order, and splits no
+ *                     k; a forced tiling may sum otherwise, and leaves some shapes to another.
  *                     Without it too, one problem gives the same bits each time, on each stream,
  *                     with any number of threads.
  * TG_A_PACKED, TG_B_PACKED    A or B is a packed operand: see tg_pack. */

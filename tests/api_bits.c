@@ -261,17 +261,19 @@ static void test_large(tg_context *ctx, large w, element_line types, int parts)
 void test_bits(tg_context *ctx)
 {
     static const int64_t sizes[][3] = {{70, 110, 5},    {70, 110, 300}, {130, 90, 513},
-                                       {90, 150, 1100}, {168, 48, 500}, {7, 150, 6000}};
+                                       {90, 150, 1100}, {168, 48, 500}, {7, 150, 6000},
+                                       {1000, 900, 4}};
     for (int line = 0; line < ELEMENT_LINES; line++)
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
             const element_line types = element_lines[line];
             const large w = {
                 .m = sizes[i][0], .n = sizes[i][1], .k = sizes[i][2], .flags = TG_BATCH_INVARIANT};
+            const int parts = w.m * w.n < 100000 ? 60 : 12;
             if (types.c == TG_I32 || (!api_is_cpu() && line >= PLAIN_LINES))
                 continue;
-            test_large(ctx, w, types, 60);
+            test_large(ctx, w, types, parts);
             if (api_is_cpu()) /* there it is always so */
-                test_large(ctx, (large){.m = w.m, .n = w.n, .k = w.k}, types, 20);
+                test_large(ctx, (large){.m = w.m, .n = w.n, .k = w.k}, types, parts / 3);
         }
     tg_set_threads(ctx, 0);
 }

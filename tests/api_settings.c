@@ -185,6 +185,34 @@ static void test_plans_do_not_mix(tg_context *ctx)
     }
 }
 
+/* tg_pick plans an empty problem too, which no call does. The problem before is planned anew. */
+static void test_empty_plans(tg_context *ctx)
+{
+    tg_tile dots = tg_tile_at(tg_tile_find("v1_shared_8"));
+    for (int i = 0; i < 24; i++) {
+        tg_problem p = i < 12 ? square() : product(THIN, THIN, ELEMENTS / THIN), empty = p;
+        int64_t *field[3] = {&empty.m, &empty.n, &empty.k};
+        tg_plan plan = TG_PLAN_INIT, again = TG_PLAN_INIT;
+        size_t before, after;
+        *field[i % 3] = *field[i / 3 % 3] = 0;
+        empty.beta = 1;
+        if (i % 2)
+            empty.a.type = empty.b.type = empty.c.type =
+                i % 4 == 1 && api_is_cpu() ? TG_F16 : TG_F64;
+        CHECK_OK(ctx, tg_force(ctx, i % 12 > 6 ? &dots : NULL));
+        CHECK_OK(ctx, tg_pick(ctx, &p, &plan));
+        CHECK_OK(ctx, tg_gemm_workspace(ctx, &p, &before));
+        CHECK_OK(ctx, tg_pick(ctx, &empty, &again));
+        CHECK_OK(ctx, tg_gemm_workspace(ctx, &p, &after));
+        CHECK_SAY(after == before, "after an empty problem %d: %zu bytes, and %zu before", i, after,
+                  before);
+        CHECK_OK(ctx, tg_pick(ctx, &empty, &again));
+        CHECK_OK(ctx, tg_pick(ctx, &p, &again));
+        CHECK_SAY(memcmp(&plan, &again, sizeof plan) == 0, "the plan of an empty problem %d", i);
+    }
+    CHECK_OK(ctx, tg_force(ctx, NULL));
+}
+
 /* ----------------------------------------------------------------------------------- memory */
 
 static void test_memory(tg_context *ctx)
@@ -215,6 +243,7 @@ void test_settings(tg_context *ctx)
     test_pick_and_force(ctx);
     test_settings_take_effect(ctx);
     test_plans_do_not_mix(ctx);
+    test_empty_plans(ctx);
     test_memory(ctx);
     for (size_t i = 0; i < 2; i++) {
         double flops = 0;

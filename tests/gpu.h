@@ -55,6 +55,7 @@ typedef struct gpu_driver {
     int (*use)(int device); /* for the calling thread */
     int (*stream_create)(void **stream, unsigned flags);
     int (*stream_wait)(void *stream);
+    int (*stream_ask)(void *stream); /* 0: all that was queued on it is done */
     int (*stream_destroy)(void *stream);
     int (*capture_begin)(void *stream, int mode);
     int (*capture_end)(void *stream, void **graph);

@@ -62,10 +62,26 @@ static void check_host_memory(tg_context *ctx)
     CHECK_INT(status, tg_sync(ctx) || x[2] == 15 ? TG_OK : TG_BAD_ARGUMENT);
 }
 
+/* An element across its alignment would break the device for the whole process. */
+static void check_odd_address(tg_context *ctx)
+{
+    product p;
+    if (CHECK(product_make(&p, ctx, 5, 6, 7)) && CHECK(product_fill(&p, 2))) {
+        product odd = p;
+        odd.device[1] = (float *)(void *)((char *)p.device[1] + 2);
+        CHECK_INT(product_start(&odd), TG_BAD_ARGUMENT);
+        CHECK_TEXT(tg_last_error(ctx), "b = ");
+        CHECK_TEXT(tg_last_error(ctx), "not aligned");
+        CHECK(!product_start(&p) && product_is_right(&p));
+    }
+    product_drop(&p);
+}
+
 void test_memory(void)
 {
     tg_context *ctx = gpu_open(0);
     check_host_memory(ctx);
+    check_odd_address(ctx);
     void *memory = ctx;
     const tg_status status = tg_alloc(ctx, (size_t)1 << 50, &memory);
     CHECK_INT(status, TG_OUT_OF_MEMORY);

@@ -113,6 +113,25 @@ static void capture(lane *l, product p[2])
     CHECK(gpu.ready_destroy(ready) == 0 && gpu.graph_destroy(graph) == 0);
 }
 
+/* Programs set the stream before each call: also to one that is being captured, which cannot wait
+ * for what was queued on the one before. */
+static void capture_elsewhere(lane *l, product *p)
+{
+    void *other = NULL, *graph = NULL, *ready = NULL;
+    CHECK(product_fill(p, 41) && !product_start(p));
+    CHECK_INT(gpu.stream_create(&other, 1), 0);
+    CHECK_INT(gpu.capture_begin(other, 0), 0);
+    CHECK_SAY(!tg_set_stream(l->ctx, other) && !product_start(p), "%s", tg_last_error(l->ctx));
+    CHECK_INT(gpu.capture_end(other, &graph), 0);
+    if (CHECK(graph != NULL) && CHECK_INT(gpu.graph_prepare(&ready, graph, 0), 0)) {
+        CHECK(product_fill(p, 42));
+        CHECK_INT(gpu.graph_launch(ready, other), 0);
+        CHECK(product_is_right(p));
+        CHECK(gpu.ready_destroy(ready) == 0 && gpu.graph_destroy(graph) == 0);
+    }
+    CHECK(!tg_set_stream(l->ctx, l->stream) && gpu.stream_destroy(other) == 0);
+}
+
 /* A workspace that is too small cannot grow while a graph is captured: an error, and no harm. */
 static void grow_in_capture(lane *l, product *p)
 {
@@ -150,6 +169,7 @@ void test_graphs(void)
                       !tg_set_workspace(l.ctx, (char *)memory + 64, bytes),
                   "a workspace of %zu bytes: %s", bytes, tg_last_error(l.ctx));
         capture(&l, p);
+        capture_elsewhere(&l, &p[1]);
         CHECK_SAY(!tg_set_workspace(l.ctx, NULL, 0), "%s", tg_last_error(l.ctx));
         tg_free(l.ctx, memory);
     }
@@ -159,6 +179,22 @@ void test_graphs(void)
 }
 
 /* ------------------------------------------------------------------------------ order, and ends */
+
+/* What a call without a workspace queued on one stream is waited for on the next. */
+static void wait_for_both(lane *l, void *other)
+{
+    product p;
+    if (CHECK(product_make(&p, l->ctx, 64, 64, 64)) && CHECK(product_fill(&p, 5))) {
+        CHECK_INT(product_workspace(l->ctx, p.m, p.n, p.k), 0);
+        CHECK(!tg_set_stream(l->ctx, l->stream));
+        for (int call = 0; call < 500; call++)
+            CHECK(!product_start(&p));
+        CHECK(!tg_set_stream(l->ctx, other));
+        CHECK(!tg_sync(l->ctx));
+        CHECK_INT(gpu.stream_ask(l->stream), 0);
+    }
+    product_drop(&p);
+}
 
 /* The workspace of a context is used on one stream, and then on the next: that one waits. */
 void test_order(void)
@@ -176,6 +212,8 @@ void test_order(void)
             CHECK_INT(gpu.stream_wait(l.stream), 0);
             CHECK_SAY(product_is_right(&p[0]), "the first stream, turn %d", (int)turn);
         }
+    if (other)
+        wait_for_both(&l, other);
     product_drop(&p[0]);
     product_drop(&p[1]);
     CHECK_SAY(!tg_set_stream(l.ctx, NULL), "%s", tg_last_error(l.ctx));

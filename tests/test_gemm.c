@@ -160,6 +160,20 @@ static void make_heavy(gemm_case *c, uint64_t h)
     c->threads = 2 + (int)(h >> 32) % 3;
 }
 
+/* The same in a shape of any sort, from a long dot product to a large C of k = 1. */
+static void make_lopsided(gemm_case *c, uint64_t h)
+{
+    int64_t *const size[3] = {&c->m, &c->n, &c->k};
+    const int all = 20, of_m = (int)(h >> 8 & 255) % (all + 1);
+    const int of_n = (int)(h >> 16 & 255) % (all + 1 - of_m);
+    const int bits[3] = {of_m, of_n, all - of_m - of_n};
+    for (int d = 0; d < 3; d++)
+        *size[d] = ((int64_t)1 << bits[d]) +
+                   (int64_t)(test_hash(h + (uint64_t)d) % ((uint64_t)1 << bits[d]));
+    c->batch = c->batch ? c->batch : 1;
+    c->threads = 1 + (int)(h >> 32 & 7);
+}
+
 /* All cases of one tiling and type; 0 if the device refuses it. */
 static int run_tile(tg_context *ctx, const char *backend, const char *name, const tg_tile *tile,
                     int line, const effort *e)
@@ -273,6 +287,8 @@ static void run_random(tg_context *ctx, const char *backend, const effort *e)
         set_rest(&c, (int)(h >> 34), h);
         if (h % 32 == 0)
             make_heavy(&c, h);
+        if (h % 16 == 1 && strcmp(backend, "cpu") == 0 && c.tile[0] != 'v' && !strchr(c.tile, '/'))
+            make_lopsided(&c, h);
         case_run(ctx, "test_gemm", &c, NULL);
     }
 }

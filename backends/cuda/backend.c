@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * CUDA as a backend: what is CUDA's alone of the host half. The rest is backends/gpu/host.h. */
+#include <string.h>
+
 #include "gpu.h"
 
 #include "host.h"
@@ -10,6 +12,7 @@ const tg_kernel_entry *tg_cuda_simt_double(int row);
 const tg_kernel_entry *tg_cuda_thin(int row, tg_type type);
 const tg_kernel_entry *tg_cuda_matrix(int row, tg_type type);
 int tg_cuda_code(void);
+int64_t tg_cuda_fast_bytes(int code);
 int tg_cuda_matrix_rows(int code);
 #if TG_HAS_HOPPER
 const tg_kernel_entry *tg_cuda_hopper(int row, tg_type type);
@@ -22,19 +25,50 @@ static const tg_kernel_entry *tg_cuda_hopper(int row, tg_type type)
 #endif
 int tg_cuda_spin(tg_type type, int units, double *flops, void *sink, void *stream);
 
+/* Is there code for a device of this compute capability, 90 for 9.0? Of TG_CUDA_CODE, sm_86 runs on
+ * 8.6 and later ones of the 8, sm_90a on 9.0 alone, and compute_120 is PTX, which runs on all that
+ * comes later. */
+static int is_compiled_for(int capability)
+{
+    for (const char *at = TG_CUDA_CODE; *at; at += strspn(at, " ")) {
+        const int is_ptx = at[0] == 'c';
+        char *end;
+        const int code = (int)strtol(strchr(at, '_') + 1, &end, 10);
+        at = end + strcspn(end, " ");
+        if (is_ptx        ? capability >= code
+            : *end == 'a' ? capability == code
+                          : capability >= code && capability / 10 == code / 10)
+            return 1;
+    }
+    return 0;
+}
+
 static tg_status gpu_refuses(int device, char *reason, size_t size)
 {
-    (void)device, (void)reason, (void)size; /* the PTX of the newest runs on what comes later */
-    return TG_OK;
+    int major = 0, minor = 0;
+    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ||
+        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device)) {
+        (void)cudaGetLastError();
+        snprintf(reason, size, "CUDA device %d does not say what it is", device);
+        return TG_NO_DEVICE;
+    }
+    if (is_compiled_for(10 * major + minor))
+        return TG_OK;
+    snprintf(reason, size,
+             "CUDA device %d is of compute capability %d.%d, and the kernels are for " TG_CUDA_CODE,
+             device, major, minor);
+    return TG_NO_DEVICE;
 }
 
 static void gpu_describe(tg_gpu *gpu, const struct cudaDeviceProp *properties, tg_limits *limits)
 {
     gpu->arch = properties->major * 10 + properties->minor;
     limits->lanes = (tg_mn){4, 8};
-    limits->fast_bytes = (int64_t)properties->sharedMemPerBlockOptin;
-    limits->matrix = tg_cuda_matrix_rows(tg_cuda_code());
-    gpu->early = tg_cuda_code() >= 90;
+    const int code = tg_cuda_code();
+    limits->fast_bytes =
+        tg_min((int64_t)properties->sharedMemPerBlockOptin, tg_cuda_fast_bytes(code));
+    limits->matrix = tg_cuda_matrix_rows(code);
+    gpu->early = code >= 90;
 }
 
 static void gpu_kernels(const tg_gpu *gpu, int row, tg_type type,

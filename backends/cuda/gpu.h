@@ -13,6 +13,7 @@
 #define GPU_PROPERTIES struct cudaDeviceProp
 #define GPU_ATTRIBUTES struct cudaPointerAttributes
 #define GPU_IS_UNREGISTERED(attributes) ((attributes).type == cudaMemoryTypeUnregistered)
+#define GPU_IS_DEVICE(attributes) ((attributes).type == cudaMemoryTypeDevice)
 
 /* Of a kernel: the threads of a block, and the blocks that a multiprocessor is to run at once. */
 #define GPU_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)

@@ -51,7 +51,7 @@ __device__ void run_edge(const edge &e, int block, const arguments &p, float *me
             for (int i = 1; i < warps; i++)
                 sum += memory[i * span + threadIdx.x];
             float *c = e.c + x * e.c_step;
-            *c = p.beta != 0 ? fmaf(p.beta, *c, p.alpha * sum) : p.alpha * sum;
+            *c = tg::weighted(p.alpha, sum, p.beta, p.beta != 0 ? *c : 0);
         }
         __syncthreads();
     }

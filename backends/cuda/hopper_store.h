@@ -122,8 +122,7 @@ __device__ void write_tile(const arguments &p, const work &w, const Source &sour
             vector<Wide> v = sums[i];
 #pragma unroll
             for (int e = 0; e < Wide; e++)
-                v.x[e] =
-                    p.beta != 0 ? fmaf(p.beta, old[i].x[e], p.alpha * v.x[e]) : p.alpha * v.x[e];
+                v.x[e] = tg::weighted(p.alpha, v.x[e], p.beta, old[i].x[e]);
             if (to[i])
                 v.write(to[i]);
         }
@@ -154,8 +153,7 @@ __device__ void write_wide_columns(const arguments &p, const work &w, const Sour
             vector<quad> v = {sums[0].x[i], sums[1].x[i], sums[2].x[i], sums[3].x[i]};
 #pragma unroll
             for (int e = 0; e < quad; e++)
-                v.x[e] =
-                    p.beta != 0 ? fmaf(p.beta, old[i].x[e], p.alpha * v.x[e]) : p.alpha * v.x[e];
+                v.x[e] = tg::weighted(p.alpha, v.x[e], p.beta, old[i].x[e]);
             if (is_there[i])
                 v.write(c + i * p.c_col);
         }
@@ -184,9 +182,9 @@ __device__ void write_columns(const arguments &p, const work &w, const Source &s
 #pragma unroll
         for (int i = 0; i < at_once * quad; i++) {
             const int col = from + i / quad * step + i % quad;
-            const float sum = p.alpha * sums[i / quad].x[i % quad];
             if (col < cols)
-                c[col * p.c_col] = p.beta != 0 ? fmaf(p.beta, old[i / quad].x[i % quad], sum) : sum;
+                c[col * p.c_col] = tg::weighted(p.alpha, sums[i / quad].x[i % quad], p.beta,
+                                                old[i / quad].x[i % quad]);
         }
     }
 }

@@ -43,5 +43,8 @@ extern "C" int tg_cuda_code(void)
     return cudaFuncGetAttributes(&attributes, tg::matrix::any_kernel) ? 0 : attributes.ptxVersion;
 }
 
+/* The most fast memory of a block that such code may use. */
+extern "C" int64_t tg_cuda_fast_bytes(int code) { return tg::fast_bytes_of(code); }
+
 /* limits.matrix of such code. */
 extern "C" int tg_cuda_matrix_rows(int code) { return tg::matrix::inst_rows(code * 10); }

@@ -188,14 +188,12 @@ __device__ void store(const double (&sum)[Rows][Cols][Parts][2], const problem &
 #pragma unroll
         for (int j = 0; j < Cols; j++) {
             const int64_t at = col + j * 8;
-            double x = p.alpha * sum[i / Parts][j][i % Parts][0];
-            double y = p.alpha * sum[i / Parts][j][i % Parts][1];
             if (at_row >= p.m || at >= p.n)
                 continue;
-            if (p.beta != 0) {
-                x += p.beta * line[at];
-                y += at + 1 < p.n ? p.beta * line[at + 1] : 0;
-            }
+            const double old_x = p.beta != 0 ? line[at] : 0;
+            const double old_y = p.beta != 0 && at + 1 < p.n ? line[at + 1] : 0;
+            const double x = weighted(p.alpha, sum[i / Parts][j][i % Parts][0], p.beta, old_x);
+            const double y = weighted(p.alpha, sum[i / Parts][j][i % Parts][1], p.beta, old_y);
             if (p.c_wide && at + 1 < p.n)
                 *reinterpret_cast<double2 *>(line + at) = make_double2(x, y);
             else {
@@ -374,7 +372,7 @@ __global__ void __launch_bounds__(T.block.n) add_parts(const __grid_constant__ p
         for (int split = 0; split < p.splits; split++)
             sum += part[split * tile_elems + i * T.block.n];
         double &to = c[i * p.c_row];
-        to = p.alpha * sum + (p.beta != 0 ? p.beta * to : 0);
+        to = weighted(p.alpha, sum, p.beta, p.beta != 0 ? to : 0);
     }
 }
 

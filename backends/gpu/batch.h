@@ -123,8 +123,7 @@ __device__ inline void batch_store(const batch_call<T_elem> &p, const batch_part
             for (int e = 0; e < T.vec; e++) {
                 if (p.beta != 0 && !is_wide && col + e < part.cols)
                     x.at[e] = row[(col + e) * p.c_col];
-                x.at[e] = p.beta == 0 ? p.alpha * sum[i][j + e]
-                                      : p.alpha * sum[i][j + e] + p.beta * x.at[e];
+                x.at[e] = weighted(p.alpha, sum[i][j + e], p.beta, x.at[e]);
                 if (!is_wide && col + e < part.cols)
                     row[(col + e) * p.c_col] = x.at[e];
             }

@@ -21,6 +21,7 @@ typedef struct tg_gpu {
     GPU(Stream_t) stream;
     GPU(Event_t) start, stop, handover;
     int early;                        /* call.h                                         */
+    int has_queued;                   /* calls, on some stream                          */
     int reaches_host;                 /* its kernels may read any memory of the process */
     const void *trusted[GPU_TRUSTED]; /* addresses that were found to be reachable      */
     const void *asked[TG_ASKED];      /* kernels: call.h                                */
@@ -164,11 +165,22 @@ static tg_status gpu_sync_here(tg_context *ctx)
 }
 ON_DEVICE(gpu_sync, (tg_context * ctx), (ctx))
 
-/* What was queued on the old stream may still use the workspace: the new one waits for it. */
+static int is_capturing(void *stream)
+{
+    enum GPU(StreamCaptureStatus) status = GPU(StreamCaptureStatusNone);
+    const int error = (int)GPU(StreamIsCapturing)((GPU(Stream_t))stream, &status);
+    if (error)
+        (void)GPU(GetLastError)();
+    return error || status != GPU(StreamCaptureStatusNone);
+}
+
+/* The new stream waits for what was queued on the old one, which may still use the workspace. One
+ * that is captured cannot wait for what was not. */
 static tg_status gpu_set_stream_here(tg_context *ctx, void *stream)
 {
     tg_gpu *gpu = gpu_of(ctx);
-    if (stream != (void *)gpu->stream && ctx->workspace) {
+    if (stream != (void *)gpu->stream && gpu->has_queued && !is_capturing(stream) &&
+        !is_capturing(gpu->stream)) {
         TRY(ctx, "an event in the stream", GPU(EventRecord)(gpu->handover, gpu->stream));
         TRY(ctx, "the order of two streams",
             GPU(StreamWaitEvent)((GPU(Stream_t))stream, gpu->handover, 0));
@@ -297,24 +309,31 @@ static size_t gpu_workspace(const tg_context *ctx, const tg_problem *p, const tg
     return kernel && kernel->workspace ? kernel->workspace(&call) : 0;
 }
 
-/* A kernel that reads host memory out of its reach would end the whole process's use of the device.
- */
+/* A kernel that reads host memory out of its reach, or an element across its alignment, would end
+ * the whole process's use of the device. Host memory that was registered may be so no longer: only
+ * the device's own is trusted from then on. */
 static tg_status check_reach(tg_context *ctx, const tg_call *call)
 {
     tg_gpu *gpu = gpu_of(ctx);
+    const char *names = call->k > 0 && ctx->is_swapped ? "bac" : "abc";
     const void *data[3] = {call->k > 0 ? call->a : NULL, call->k > 0 ? call->b : NULL, call->c};
-    for (int i = 0; i < 3 && !gpu->reaches_host; i++) {
+    const tg_type types[3] = {call->a_type, call->b_type, call->c_type};
+    for (int i = 0; i < 3; i++) {
         GPU_ATTRIBUTES attributes;
         const void **trusted = &gpu->trusted[tg_slot(data[i], GPU_TRUSTED)];
-        if (!data[i] || data[i] == *trusted)
+        if ((uintptr_t)data[i] % tg_type_size(types[i]))
+            return tg_fail(ctx, TG_BAD_ARGUMENT,
+                           "%c = %p is not aligned to its elements of %zu bytes", names[i], data[i],
+                           tg_type_size(types[i]));
+        if (!data[i] || data[i] == *trusted || gpu->reaches_host)
             continue;
         const int error = (int)GPU(PointerGetAttributes)(&attributes, data[i]);
         if (error)
             (void)GPU(GetLastError)();
         if (error || GPU_IS_UNREGISTERED(attributes))
             return tg_fail(ctx, TG_BAD_ARGUMENT, "%c = %p is memory of the host, not of the device",
-                           "abc"[i], data[i]);
-        *trusted = data[i];
+                           names[i], data[i]);
+        *trusted = GPU_IS_DEVICE(attributes) ? data[i] : NULL;
     }
     return TG_OK;
 }
@@ -327,6 +346,7 @@ static tg_status gpu_gemm_here(tg_context *ctx, const tg_problem *p, const tg_pl
     const tg_kernel_entry *kernel = kernel_for(ctx, &call, plan->row, p->a.type);
     if (!kernel)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "no kernel for this problem");
+    gpu_of(ctx)->has_queued = 1;
     const int error = kernel->launch(&call, gpu_of(ctx)->stream);
     return error ? gpu_fail(ctx, error, "the launch") : TG_OK;
 }

@@ -23,6 +23,23 @@ inline int ask_for_fast(const void *kernel, int64_t bytes)
                                        int(bytes));
 }
 
+/* Fast memory of a block on NVIDIA's architectures, 90 for 9.0. There is no use in code for rows
+ * that cannot run there, and code for another one does not have them. */
+constexpr int64_t fast_bytes_of(int arch)
+{
+    return (arch < 80                  ? 64
+            : arch == 80 || arch == 87 ? 163
+            : arch >= 90 && arch < 120 ? 227
+                                       : 99)
+           << 10;
+}
+
+#ifdef __CUDA_ARCH__
+constexpr int64_t fast_bytes_here = fast_bytes_of(__CUDA_ARCH__ / 10);
+#else
+constexpr int64_t fast_bytes_here = INT64_MAX;
+#endif
+
 /* Asking takes time that every call would pay: the context remembers for whom it asked. */
 inline int ask_for_fast_once(const tg_call *call, const void *kernel, int64_t bytes)
 {
@@ -93,6 +110,19 @@ template <class Sum> TG_FN Sum factor(double x)
     return std::is_integral_v<Sum> ? Sum(int64_t(x)) : Sum(x);
 }
 
+/* alpha * sum + beta * C. Every kernel rounds it like this: the product of the sum, then all. */
+template <class Sum> __device__ inline Sum weighted(Sum alpha, Sum sum, Sum beta, Sum old)
+{
+    if (beta == Sum(0))
+        return alpha * sum;
+    if constexpr (std::is_same_v<Sum, float>)
+        return fmaf(beta, old, alpha * sum);
+    else if constexpr (std::is_same_v<Sum, double>)
+        return fma(beta, old, alpha * sum);
+    else
+        return alpha * sum + beta * old;
+}
+
 /* C := alpha * (the splits' sums, in order) + beta * C; the workspace is [item][split][m][n]. */
 template <class Sum, class Elem>
 __global__ void __launch_bounds__(256) add_splits(const __grid_constant__ tg_call p)
@@ -108,8 +138,8 @@ __global__ void __launch_bounds__(256) add_splits(const __grid_constant__ tg_cal
             sum += part[split * plane];
         Elem *c = static_cast<Elem *>(p.c) + item * p.c_item + place / p.n * p.c_row +
                   place % p.n * p.c_col;
-        *c = Elem(factor<Sum>(p.alpha) * sum +
-                  (p.beta != 0 ? factor<Sum>(p.beta) * Sum(*c) : Sum(0)));
+        const Sum old = p.beta != 0 ? Sum(*c) : Sum(0);
+        *c = Elem(weighted(factor<Sum>(p.alpha), sum, factor<Sum>(p.beta), old));
     }
 }
 

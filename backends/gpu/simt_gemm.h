@@ -201,20 +201,21 @@ template <class Elem> struct target {
         if (N > 1 && col_stride == 1 && col + N <= cols &&
             reinterpret_cast<uintptr_t>(to) % sizeof(pack<Elem, N>) == 0) {
             auto &whole = *reinterpret_cast<pack<Elem, N> *>(to);
-            pack<Elem, N> result, old;
+            pack<Elem, N> result, old = {};
             if (beta != Elem(0))
                 old = whole;
 #pragma unroll
             for (int e = 0; e < N; e++)
-                result.at[e] = alpha * sum[e] + (beta != Elem(0) ? beta * old.at[e] : Elem(0));
+                result.at[e] = weighted(alpha, sum[e], beta, old.at[e]);
             whole = result;
             return;
         }
 #pragma unroll
         for (int e = 0; e < N; e++)
-            if (col + e < cols)
-                to[e * col_stride] =
-                    alpha * sum[e] + (beta != Elem(0) ? beta * to[e * col_stride] : Elem(0));
+            if (col + e < cols) {
+                Elem &at = to[e * col_stride];
+                at = weighted(alpha, sum[e], beta, beta != Elem(0) ? at : Elem(0));
+            }
     }
 };
 
@@ -317,26 +318,12 @@ __device__ void run_block(const tg_call &p, Elem *fast)
             to.template store<T.vec>(me.row(i), me.col(j), &sum.at[i][j]);
 }
 
-/* Fast memory of a block on the architecture that is being compiled for: there is no use in code
- * for rows that cannot run there. */
-#if !defined(__CUDA_ARCH__)
-constexpr int64_t arch_fast_bytes = INT64_MAX;
-#elif __CUDA_ARCH__ < 800
-constexpr int64_t arch_fast_bytes = 64 << 10;
-#elif __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 870
-constexpr int64_t arch_fast_bytes = 163 << 10;
-#elif __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200
-constexpr int64_t arch_fast_bytes = 227 << 10;
-#else
-constexpr int64_t arch_fast_bytes = 99 << 10;
-#endif
-
 template <tg_tile T, class Elem, tg_mn Lanes>
 __global__ void GPU_BOUNDS((geometry<T, Lanes>::threads),
                            (geometry<T, Lanes>::blocks(sizeof(Elem))))
     simt_gemm(const __grid_constant__ tg_call p)
 {
-    if constexpr (tg_tile_fast_bytes(T, sizeof(Elem)) <= arch_fast_bytes) {
+    if constexpr (tg_tile_fast_bytes(T, sizeof(Elem)) <= fast_bytes_here) {
         extern __shared__ __align__(16) unsigned char tg_fast_memory[];
         wait_for_turn();
         run_block<T, Elem, Lanes>(p, reinterpret_cast<Elem *>(tg_fast_memory));

@@ -122,7 +122,7 @@ skinny_finish(const skinny_call<T_elem> &p, const skinny_place<T, T_elem, way> &
             p.parts[((part.item * p.splits + part.split) * p.m + i) * p.n + col] = total;
         } else {
             T_elem *c = p.c + part.item * p.c_item + i * p.c_row + col * p.c_col;
-            *c = p.beta == 0 ? p.alpha * total : p.alpha * total + p.beta * *c;
+            *c = weighted(p.alpha, total, p.beta, p.beta == 0 ? T_elem(0) : *c);
         }
     }
 }

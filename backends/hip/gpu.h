@@ -19,8 +19,10 @@
 #define GPU_ATTRIBUTES hipPointerAttribute_t
 #if HIP_VERSION_MAJOR >= 6
 #define GPU_IS_UNREGISTERED(attributes) ((attributes).type == hipMemoryTypeUnregistered)
+#define GPU_IS_DEVICE(attributes) ((attributes).type == hipMemoryTypeDevice)
 #else
 #define GPU_IS_UNREGISTERED(attributes) ((void)(attributes), 0) /* then it fails to ask */
+#define GPU_IS_DEVICE(attributes) ((attributes).memoryType == hipMemoryTypeDevice)
 #endif
 
 /* Of a kernel: the threads of a block. How many blocks a compute unit runs at once is left to the

@@ -146,8 +146,8 @@ template <class S> struct output : target<sum_of<typename S::Elem>> {
         for (int e = 0; e < vec; e++)
             if (e < left) {
                 To &at = to[e * this->col_stride];
-                at = To(this->alpha * sum[e] +
-                        (this->beta != Sum(0) ? this->beta * Sum(at) : Sum(0)));
+                at = To(weighted(this->alpha, sum[e], this->beta,
+                                 this->beta != Sum(0) ? Sum(at) : Sum(0)));
             }
     }
 
