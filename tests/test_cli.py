@@ -102,6 +102,8 @@ def test_tiles(t):
         for refused in re.findall(r"^(\w+) .*·", run.out, re.M):
             t.says(run, rf"^  {refused} +\S.*\d")
     t.expect(Run("tiles", env={"LC_ALL": "C"}).out.isascii(), "plain ASCII without UTF-8")
+    for absent, why in re.findall(r"(\w+): absent: (.*)", t.good("info").out):
+        t.refused(1, re.escape(why), "tiles", "--backend", absent)
 
 
 def test_explain(t):
