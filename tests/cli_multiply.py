@@ -159,6 +159,10 @@ def test_multiply_outputs(t):
     t.refused(1, "c.npy cannot be written: File too large", "multiply", "a.npy", "a.npy", "-o",
               "c.npy", with_limit=4096)
     t.expect(sorted(os.listdir(".")) == before, "no file is left behind")
+    save("old.npy", [[1]])
+    os.symlink("old.npy", "link.npy")
+    t.good("multiply", "a.npy", "a.npy", "-o", "link.npy")
+    t.expect(os.path.islink("link.npy") and len(load("old.npy")[0]) == 40, "a link stays a link")
 
 
 def start_slow(t, **keys):
