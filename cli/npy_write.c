@@ -18,7 +18,7 @@
 
 static char target_path[PATH_MAX], temporary_path[PATH_MAX];
 static volatile sig_atomic_t has_temporary;
-static const int fatal_signals[] = {SIGHUP, SIGINT, SIGTERM, SIGBUS};
+static const int fatal_signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGXCPU, SIGBUS};
 enum { FATAL_SIGNALS = sizeof fatal_signals / sizeof fatal_signals[0] };
 
 static void remove_and_die(int number)

@@ -178,7 +178,7 @@ def start_slow(t, **keys):
 
 
 def test_multiply_interrupted(t):
-    for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
+    for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE]:
         run = start_slow(t, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
         run.send_signal(number)
         t.expect(run.wait(timeout=60) == -number, f"it ends by signal {number}")
