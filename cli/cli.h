@@ -376,6 +376,8 @@ typedef struct cli_lines {
 
 /* The path of the user's own; CLI_FAILED after saying that there is none. */
 int cli_tuning_path(char *path, size_t size);
+/* Others who change the file wait until the descriptor is closed. */
+int cli_tuning_lock(const char *path);
 /* A file that is not there has no lines. Free the lines. */
 int cli_lines_read(cli_lines *lines, const char *path);
 /* The line takes the place of the one with its key, or the last. */
