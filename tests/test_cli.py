@@ -59,6 +59,8 @@ def test_usage(t):
         1 | nowhere                              | info --backend nowhere
         1 | nowhere                              | check --backend nowhere
         1 | nonsense                             | explain 64 --tile nonsense
+        1 | "nonsense" is no row                 | bench 8 --tile c6x8,nonsense
+        1 | "" is no row                         | bench 8 --tile c6x8,
         1 | slices                               | explain 64 --tile 8x8x8/8x8/4x4/4/1/slices3
         1 | --once takes a row                   | ladder 64 --once v99
         1 | --counted needs --backend cuda       | ladder 64 --counted
