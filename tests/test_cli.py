@@ -274,6 +274,7 @@ def test_bench_peer(t):
             report, run = race_peer(t, "64 NT\n10x70x33 NT\n", "other", "--type", kind, "--peer",
                                     f"other={library}")
             t.expect(report["geometric_means"]["peers"][0]["median_ratio"] > 0, "ratio", run)
+        t.refused(1, "has no typo_cblas_sgemm", "bench", "8", "--peer", f"x={library}:typo_")
 
 
 def test_wrong_library(t):
