@@ -168,8 +168,8 @@ static int run_case(bench *b, int index)
     int rc = cli_work_make(&b->machine, &work, one->shape, o->type, one->trans, CLI_RANDOM, 0);
     if (rc != CLI_OK)
         return rc;
-    rc = cli_race(&b->machine, &work, b->runners, b->own_count + b->peer_count, b->rounds, SECONDS,
-                  &b->peak);
+    rc = cli_race(&b->machine, &work, b->runners, b->own_count + b->peer_count,
+                  (cli_rounds){1, b->rounds, SECONDS}, &b->peak);
     b->after = cli_read_clocks(&b->machine);
     cli_work_free(&b->machine, &work);
     if (rc != CLI_OK)

@@ -268,10 +268,15 @@ typedef struct cli_runner {
 
 /* Sorts the samples. */
 double cli_median(double *samples, int count);
+/* A runner sits out what is left of the most rounds after the least and after enough seconds. */
+typedef struct cli_rounds {
+    int least, most;
+    double enough;
+} cli_rounds;
 /* Runs and verifies everyone once, then times all in turn, round by round, with the peak probe in
- * each round. *peak: the median, in FLOP/s. A runner sits the rest out after `enough` seconds. */
-int cli_race(cli_machine *machine, cli_work *work, cli_runner *runners, int count, int rounds,
-             double enough, double *peak);
+ * each round. *peak: the median, in FLOP/s. */
+int cli_race(cli_machine *machine, cli_work *work, cli_runner *runners, int count,
+             cli_rounds rounds, double *peak);
 
 /* ----------------------------------------------------------------------------------- nvidia.c */
 /* What the driver tells of the device; `is_known` 0: no such driver, and the rest is 0. */
