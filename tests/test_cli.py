@@ -153,6 +153,8 @@ def test_tables(t):
         return subprocess.run([sys.executable, script, "--results", ".", *args, "page.md"],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
+    t.expect(subprocess.run([sys.executable, script, "--check"]).returncode == 0,
+             "the tables are what the logs say")
     Path("page.md").write_text("# A\n" + "".join(
         f"<!-- {what} -->\nold {what}\n<!-- end -->\n"
         for what in ["table race", "table steps", "table race-*", "summary race*", "table none-*"]))
