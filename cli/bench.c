@@ -29,6 +29,25 @@ static int is_listed(const char *list, const char *name)
     return at || strcmp(list, "all") == 0;
 }
 
+/* Each name of the list must be a row that the device can run. */
+static int check_list(const bench *b, const char *list)
+{
+    const char *at = list;
+    do {
+        char name[CLI_NAME];
+        const int length = (int)strcspn(at, ",");
+        snprintf(name, sizeof name, "%.*s", length, at);
+        const int row = tg_tile_find(name);
+        const tg_tile tile = tg_tile_at(row);
+        const char *refusal = tg_tile_refusal(b->machine.ctx, &tile, b->options->type);
+        if (row < 0 || refusal)
+            return cli_fail("--tile %s: \"%s\" %s", list, name,
+                            row < 0 ? "is no row of `tilegemm tiles`" : refusal);
+        at += length;
+    } while (*at++);
+    return CLI_OK;
+}
+
 static int make_own(bench *b)
 {
     const cli_options *o = b->options;
@@ -54,6 +73,8 @@ static int make_runners(bench *b)
     b->runners = calloc((size_t)tg_tile_count() + 1 + CLI_LIST, sizeof *b->runners);
     if (!b->runners)
         return cli_fail("there is no memory for the samples");
+    if (is_list(o->tile) && strcmp(o->tile, "all") != 0 && check_list(b, o->tile) != CLI_OK)
+        return CLI_FAILED;
     b->own_count = make_own(b);
     if (o->peer_count > 0 && o->type != TG_F32 && o->type != TG_F64)
         return cli_misuse("--peer is for f32 and f64, not for --type %s", tg_type_name(o->type));
@@ -147,8 +168,8 @@ static int run_case(bench *b, int index)
     int rc = cli_work_make(&b->machine, &work, one->shape, o->type, one->trans, CLI_RANDOM, 0);
     if (rc != CLI_OK)
         return rc;
-    rc = cli_race(&b->machine, &work, b->runners, b->own_count + b->peer_count, b->rounds, SECONDS,
-                  &b->peak);
+    rc = cli_race(&b->machine, &work, b->runners, b->own_count + b->peer_count,
+                  (cli_rounds){1, b->rounds, SECONDS}, &b->peak);
     b->after = cli_read_clocks(&b->machine);
     cli_work_free(&b->machine, &work);
     if (rc != CLI_OK)

@@ -268,10 +268,15 @@ typedef struct cli_runner {
 
 /* Sorts the samples. */
 double cli_median(double *samples, int count);
+/* A runner sits out what is left of the most rounds after the least and after enough seconds. */
+typedef struct cli_rounds {
+    int least, most;
+    double enough;
+} cli_rounds;
 /* Runs and verifies everyone once, then times all in turn, round by round, with the peak probe in
- * each round. *peak: the median, in FLOP/s. A runner sits the rest out after `enough` seconds. */
-int cli_race(cli_machine *machine, cli_work *work, cli_runner *runners, int count, int rounds,
-             double enough, double *peak);
+ * each round. *peak: the median, in FLOP/s. */
+int cli_race(cli_machine *machine, cli_work *work, cli_runner *runners, int count,
+             cli_rounds rounds, double *peak);
 
 /* ----------------------------------------------------------------------------------- nvidia.c */
 /* What the driver tells of the device; `is_known` 0: no such driver, and the rest is 0. */
@@ -376,6 +381,8 @@ typedef struct cli_lines {
 
 /* The path of the user's own; CLI_FAILED after saying that there is none. */
 int cli_tuning_path(char *path, size_t size);
+/* Others who change the file wait until the descriptor is closed. */
+int cli_tuning_lock(const char *path);
 /* A file that is not there has no lines. Free the lines. */
 int cli_lines_read(cli_lines *lines, const char *path);
 /* The line takes the place of the one with its key, or the last. */

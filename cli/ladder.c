@@ -228,8 +228,8 @@ static int race(ladder *x)
         rc = cli_work_make(&x->machine, &work, x->shape, type, "NN", CLI_INTEGERS, 0);
     if (rc != CLI_OK)
         return rc;
-    rc = cli_race(&x->machine, &work, x->runners, x->rungs + has_peer(x), x->rounds, SECONDS,
-                  &x->peak);
+    rc = cli_race(&x->machine, &work, x->runners, x->rungs + has_peer(x),
+                  (cli_rounds){1, x->rounds, SECONDS}, &x->peak);
     cli_work_free(&x->machine, &work);
     return rc;
 }

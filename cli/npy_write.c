@@ -3,7 +3,7 @@
  * New .npy files, as mapped memory. One lives under a temporary name in the folder of its target
  * until it is kept, and leaves nothing behind if the program fails or is interrupted before.
  */
-#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700
 #include "cli.h"
 
 #include <errno.h>
@@ -16,9 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char temporary_path[PATH_MAX];
+static char target_path[PATH_MAX], temporary_path[PATH_MAX];
 static volatile sig_atomic_t has_temporary;
-static const int fatal_signals[] = {SIGHUP, SIGINT, SIGTERM, SIGBUS};
+static const int fatal_signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGXCPU, SIGBUS};
 enum { FATAL_SIGNALS = sizeof fatal_signals / sizeof fatal_signals[0] };
 
 static void remove_and_die(int number)
@@ -62,7 +62,8 @@ int cli_temporary_make(const char *path)
 {
     sigset_t before;
     struct stat about;
-    int length = snprintf(temporary_path, sizeof temporary_path, "%s.XXXXXX", path);
+    const char *target = realpath(path, target_path); /* a link stays one */
+    int length = snprintf(temporary_path, PATH_MAX, "%s.XXXXXX", target ? target : path);
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) {
         cli_fail("%s is not a regular file and cannot be replaced", path);
         return -1;
@@ -71,6 +72,7 @@ int cli_temporary_make(const char *path)
         cli_fail("%s cannot be written: %s", path, strerror(ENAMETOOLONG));
         return -1;
     }
+    snprintf(target_path, PATH_MAX, "%.*s", length - 7, temporary_path);
     catch_signals();
     hold_signals(&before);
     int fd = mkstemp(temporary_path);
@@ -88,7 +90,7 @@ int cli_temporary_keep(const char *path)
 {
     sigset_t before;
     hold_signals(&before);
-    int is_kept = rename(temporary_path, path) == 0;
+    int is_kept = rename(temporary_path, target_path) == 0;
     int error = errno;
     if (!is_kept)
         unlink(temporary_path);

@@ -62,7 +62,7 @@ static int find_functions(cli_peer *peer, const char *given_prefix, int threads)
 {
     const char *const prefixes[] = {given_prefix, "", "scipy_"};
     static const char *const suffixes[] = {"", "64_", "_64"};
-    for (int at = 0; at < 9; at++) {
+    for (int at = 0; at < (*given_prefix ? 3 : 9); at++) {
         const char *prefix = prefixes[at / 3], *suffix = suffixes[at % 3];
         peer->gemm[0] = find_symbol(peer->library, prefix, "cblas_sgemm", suffix);
         peer->gemm[1] = find_symbol(peer->library, prefix, "cblas_dgemm", suffix);

@@ -153,36 +153,35 @@ static int draw_curtain(race *x)
     return cli_work_spread(x->machine, x->work);
 }
 
-static int run_rounds(race *x, cli_runner *runners, int count, int rounds, double enough,
-                      double *peaks)
+static int run_rounds(race *x, cli_runner *runners, int count, cli_rounds rounds, double *peaks)
 {
     int rc = CLI_OK;
     for (int i = 0; i < count && rc == CLI_OK; i++) {
         x->is_crowded |= runners[i].peer && x->machine->is_host && x->machine->threads > 1;
         rc = warm_up(x, &runners[i]);
     }
-    for (int round = 0; round < rounds && rc == CLI_OK; round++) {
+    for (int round = 0; round < rounds.most && rc == CLI_OK; round++) {
         if (x->is_crowded)
             settle();
         if (tg_peak(x->machine->ctx, x->work->host.a.type, &peaks[round]) != TG_OK)
             return cli_fail_call(x->machine, "the peak probe");
         for (int i = 0; i < count && rc == CLI_OK; i++) {
             cli_runner *runner = &runners[(i + round) % count]; /* nobody is always first */
-            if (runner->seconds < enough)
+            if (round < rounds.least || runner->seconds < rounds.enough)
                 rc = take_sample(x, runner);
         }
     }
     return rc;
 }
 
-int cli_race(cli_machine *machine, cli_work *work, cli_runner *runners, int count, int rounds,
-             double enough, double *peak)
+int cli_race(cli_machine *machine, cli_work *work, cli_runner *runners, int count,
+             cli_rounds rounds, double *peak)
 {
     race x = {machine, work, 0, NULL};
     double peaks[CLI_ROUNDS];
     int rc = draw_curtain(&x);
     if (rc == CLI_OK)
-        rc = run_rounds(&x, runners, count, rounds, enough, peaks);
+        rc = run_rounds(&x, runners, count, rounds, peaks);
     tg_free(machine->ctx, x.curtain);
     if (rc != CLI_OK)
         return rc;
@@ -192,6 +191,6 @@ int cli_race(cli_machine *machine, cli_work *work, cli_runner *runners, int coun
         runners[i].median = cli_median(sorted, runners[i].sample_count);
         runners[i].best = sorted[0];
     }
-    *peak = cli_median(peaks, rounds);
+    *peak = cli_median(peaks, rounds.most);
     return CLI_OK;
 }

@@ -8,6 +8,7 @@
  *     64..1024                            # the cubes of all doublings between
  *     128x128x64      NN *1536 attention
  */
+#define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 
 #include <stdlib.h>
@@ -87,18 +88,21 @@ static int read_extras(char *rest, cli_case *one)
     size_t length = strlen(rest);
     while (length > 0 && strchr(" \t\r\n", rest[length - 1]))
         length--;
-    snprintf(one->label, CLI_NAME, "%.*s", (int)(length < CLI_NAME ? length : CLI_NAME - 1), rest);
+    for (length = length < CLI_NAME ? length : CLI_NAME - 1; (rest[length] & 0xc0) == 0x80;)
+        length--; /* not within a letter */
+    snprintf(one->label, CLI_NAME, "%.*s", (int)length, rest);
     return !strchr("0123456789*", *rest) || !*rest;
 }
 
 static int read_file(cli_cases *list, const char *path, cli_case usual)
 {
-    char line[CLI_LINE], word[CLI_LINE];
+    char *line = NULL, word[CLI_LINE];
+    size_t room = 0;
     int number = 0, rc = CLI_OK;
     FILE *file = fopen(path, "r");
     if (!file)
         return cli_fail("--shapes %s cannot be read", path);
-    while (rc == CLI_OK && fgets(line, sizeof line, file)) {
+    while (rc == CLI_OK && getline(&line, &room, file) >= 0) {
         int length = 0;
         cli_case one = usual;
         number++;
@@ -116,6 +120,7 @@ static int read_file(cli_cases *list, const char *path, cli_case usual)
     }
     if (rc == CLI_OK && ferror(file))
         rc = cli_fail("--shapes %s cannot be read", path);
+    free(line);
     fclose(file);
     return rc;
 }

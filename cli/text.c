@@ -110,16 +110,35 @@ const char *cli_bytes_text(double bytes, char *text)
     return text;
 }
 
+/* Bytes of the letter in UTF-8 that the text starts with, or 0. */
+static int letter_bytes(const char *text)
+{
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+    const unsigned char first = (unsigned char)*text;
+    const int more = first < 0x80 ? 0 : first < 0xc0 ? -1 : (first >= 0xe0) + (first >= 0xf0) + 1;
+    uint32_t letter = more > 0 ? first & (0x3f >> more) : first;
+    for (int i = 1; i <= more; i++) {
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+        letter = letter << 6 | (text[i] & 0x3f);
+    }
+    const int is_half = letter >> 11 == 0x1b; /* of a pair in UTF-16 */
+    return more >= 0 && letter >= least[more] && letter <= 0x10ffff && !is_half ? more + 1 : 0;
+}
+
 void cli_print_json_text(const char *text)
 {
     putchar('"');
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
+    for (int bytes; *text; text += bytes ? bytes : 1) {
+        bytes = letter_bytes(text);
+        if (bytes == 0)
+            printf("\\ufffd");
+        else if (*text == '"' || *text == '\\')
             printf("\\%c", *text);
-        else if ((unsigned char)*text < ' ')
+        else if (bytes == 1 && *text < ' ')
             printf("\\u%04x", (unsigned)*text);
         else
-            putchar(*text);
+            printf("%.*s", bytes, text);
     }
     putchar('"');
 }

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const double most_seconds = 285, least_hope = 1.005, least_gain = 1.02;
 
@@ -68,17 +69,18 @@ static int store(tuner *x, const bucket *b, int is_kept, double gain)
     char line[TG_TUNING_LINE];
     cli_lines lines;
     int rc = print_line(x, b->first, &x->heat[1].tile, (int)lrint(100 * (gain - 1)), line);
-    if (rc == CLI_OK)
-        rc = cli_lines_read(&lines, x->path);
     if (rc != CLI_OK)
         return rc;
+    const int lock = cli_tuning_lock(x->path);
+    rc = cli_lines_read(&lines, x->path);
     const int before = lines.count;
-    if (is_kept)
+    if (rc == CLI_OK && is_kept)
         rc = cli_lines_put(&lines, line);
     else
         cli_lines_drop(&lines, line);
     if (rc == CLI_OK && (is_kept || lines.count != before))
         rc = cli_lines_write(&lines, x->path);
+    close(lock);
     cli_lines_free(&lines);
     return rc;
 }
@@ -183,9 +185,11 @@ static int tune(tuner *x)
 static int check_file(const tuner *x)
 {
     cli_lines lines;
+    const int lock = cli_tuning_lock(x->path);
     int rc = cli_lines_read(&lines, x->path);
     if (rc == CLI_OK)
         rc = cli_lines_write(&lines, x->path);
+    close(lock);
     cli_lines_free(&lines);
     setenv("TILEGEMM_TUNING", "", 1);
     return rc;

@@ -17,8 +17,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { HEATS = 5, ROUNDS = 25, RUNNERS = 96 };
-static const double seconds_of_heat = 0.25, seconds_of_final = 1.5;
+enum { LEAST = 6, ROUNDS = 25, RUNNERS = 96 }; /* fewer than LEAST gains enclose nothing */
+static const cli_rounds heats = {1, 5, 0.25};
+static const double seconds_of_final = 1.5;
 
 /* The list starts with the chooser. */
 static void start_list(tuner *x)
@@ -126,7 +127,7 @@ static void choose_heat(tuner *x, const bucket *b)
 }
 
 /* -------------------------------------------------------------------------------------- racing */
-static int race(tuner *x, int index, cli_runner *runners, int count, int rounds, double enough)
+static int race(tuner *x, int index, cli_runner *runners, int count, cli_rounds rounds)
 {
     const cli_case *one = &x->cases.items[index];
     char text[CLI_NAME];
@@ -135,7 +136,7 @@ static int race(tuner *x, int index, cli_runner *runners, int count, int rounds,
         cli_work_make(&x->machine, &work, one->shape, x->options->type, one->trans, CLI_RANDOM, 0);
     if (rc != CLI_OK)
         return rc;
-    rc = cli_race(&x->machine, &work, runners, count, rounds, enough, &x->peak);
+    rc = cli_race(&x->machine, &work, runners, count, rounds, &x->peak);
     cli_work_free(&x->machine, &work);
     for (int i = 0; i < count && rc == CLI_OK; i++) {
         const cli_verdict *v = &runners[i].verdict;
@@ -158,7 +159,7 @@ static int run_heat(tuner *x, bucket *b)
     for (int i = b->first; i < x->cases.count && rc == CLI_OK && x->heat_count > 1; i++) {
         if (!tune_is_in(x, b, i))
             continue;
-        rc = race(x, i, x->heat, x->heat_count, HEATS, seconds_of_heat);
+        rc = race(x, i, x->heat, x->heat_count, heats);
         for (int other = 1; other < x->heat_count; other++)
             gains[other] += log(x->heat[0].median / x->heat[other].median) / b->problems;
     }
@@ -192,7 +193,7 @@ static double gain_of(const tuner *x, double *low, double *high)
 {
     const cli_runner *chooser = &x->heat[0], *tiling = &x->heat[1];
     const int count = (int)tg_min(chooser->sample_count, tiling->sample_count);
-    const int left_out = (int)tg_max(count / 2 - (int)ceil(0.98 * sqrt(count)), 0);
+    const int left_out = (int)tg_max((count - 1) / 2 - (int)ceil(0.98 * sqrt(count)), 0);
     double gains[CLI_ROUNDS];
     for (int i = 0; i < count; i++)
         gains[i] = chooser->samples[i] / tiling->samples[i];
@@ -204,12 +205,13 @@ static double gain_of(const tuner *x, double *low, double *high)
 
 int tune_run_final(tuner *x, bucket *b)
 {
-    const int rounds = x->options->rounds ? x->options->rounds : ROUNDS;
+    const int asked = x->options->rounds ? x->options->rounds : ROUNDS;
+    const cli_rounds rounds = {LEAST, asked, seconds_of_final};
     for (int i = b->first; i < x->cases.count; i++) {
         double low, high;
         if (!tune_is_in(x, b, i))
             continue;
-        int rc = race(x, i, x->heat, 2, rounds, seconds_of_final);
+        int rc = race(x, i, x->heat, 2, rounds);
         if (rc != CLI_OK)
             return rc;
         b->gain += log(gain_of(x, &low, &high)) / b->problems;

@@ -8,9 +8,12 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -115,13 +118,22 @@ static void make_folders(const char *path)
     }
 }
 
+int cli_tuning_lock(const char *path)
+{
+    char folder[PATH_MAX];
+    make_folders(path);
+    if (!realpath(path, folder))
+        snprintf(folder, sizeof folder, "%s", path);
+    const int lock = open(dirname(folder), O_RDONLY | O_CLOEXEC);
+    if (lock >= 0)
+        flock(lock, LOCK_EX); /* or this file system has no locks */
+    return lock;
+}
+
 int cli_lines_write(const cli_lines *lines, const char *path)
 {
-    char target[PATH_MAX];
-    if (!realpath(path, target)) /* what a link leads to is replaced, not the link */
-        snprintf(target, sizeof target, "%s", path);
-    make_folders(target);
-    int fd = cli_temporary_make(target);
+    make_folders(path);
+    int fd = cli_temporary_make(path);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
     if (!file)
         return CLI_FAILED;
@@ -133,7 +145,7 @@ int cli_lines_write(const cli_lines *lines, const char *path)
     int error = errno;
     fclose(file);
     if (is_written)
-        return cli_temporary_keep(target);
+        return cli_temporary_keep(path);
     cli_temporary_discard();
     return cli_fail("%s cannot be written: %s", path, strerror(error));
 }
@@ -237,19 +249,21 @@ int cli_tuning_export(const char *path, const char *to)
 
 int cli_tuning_import(const char *path, const char *from)
 {
-    cli_lines lines, more = {NULL, 0};
+    cli_lines lines = {NULL, 0}, more;
     if (access(from, R_OK) != 0)
         return cli_fail("--import %s cannot be read: %s", from, strerror(errno));
-    int rc = cli_lines_read(&lines, path);
-    if (rc == CLI_OK)
-        rc = cli_lines_read(&more, from);
+    int rc = cli_lines_read(&more, from);
     int used = rc == CLI_OK ? show_lines(&more, 1) : 0;
-    for (int i = 0; i < more.count && rc == CLI_OK; i++)
-        rc = cli_lines_put(&lines, more.items[i]);
     if (rc == CLI_OK && more.count == 0)
         rc = cli_fail("%s has no line of a tuning file", from);
+    const int lock = rc == CLI_OK ? cli_tuning_lock(path) : -1;
+    if (rc == CLI_OK)
+        rc = cli_lines_read(&lines, path);
+    for (int i = 0; i < more.count && rc == CLI_OK; i++)
+        rc = cli_lines_put(&lines, more.items[i]);
     if (rc == CLI_OK)
         rc = cli_lines_write(&lines, path);
+    close(lock);
     if (rc == CLI_OK)
         printf("\n%d line%s taken over, %d for this machine: %s\n", more.count,
                more.count == 1 ? "" : "s", used, path);

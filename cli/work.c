@@ -48,7 +48,7 @@ int cli_open(cli_machine *machine, const cli_options *options)
     machine->backend = options->backend ? options->backend : best_backend();
     if (tg_open(&machine->ctx, machine->backend, 0) != TG_OK) {
         int rc = cli_fail("%s", tg_last_error(machine->ctx));
-        tg_close(machine->ctx);
+        cli_close(machine);
         return rc;
     }
     machine->limits = tg_device_limits(machine->ctx);

@@ -7,13 +7,15 @@
  *
  * People edit lines and carry them between machines, so nothing is believed of one: it is printed
  * again from what was understood and must come out the same, and its tiling is checked like any. */
+#define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "gemm.h"
 
-enum { FORMAT = 1, SIZES = 4, MOST_LINES = 10000, MOST_SIZE_BITS = 62 };
+enum { FORMAT = 1, SIZES = 4, MOST_BYTES = 1 << 20, MOST_SIZE_BITS = 62 };
 
 typedef struct line {
     char backend[16], type_name[8], trans_name[4], device[128]; /* what it is for */
@@ -280,14 +282,39 @@ static void trace(const char *path, int number, const char *reason)
         fprintf(stderr, "tilegemm: %s, line %d is skipped: %s\n", path, number, reason);
 }
 
+/* A pipe would wait, and a device never end. */
+static FILE *open_file(const char *path)
+{
+    struct stat about;
+    if (stat(path, &about) != 0)
+        return NULL;
+    if (S_ISREG(about.st_mode) && about.st_size <= MOST_BYTES)
+        return fopen(path, "r");
+    trace(path, 1, "and so are all others: this is no file of at most 1 MiB");
+    return NULL;
+}
+
+/* The next line, cut to size; 0 at the end of the file. A NUL would hide what follows. */
+static int read_line(FILE *file, char text[TG_TUNING_LINE])
+{
+    int length = 0, c = getc(file);
+    if (c == EOF)
+        return 0;
+    for (; c != EOF && c != '\n'; c = getc(file))
+        if (length < TG_TUNING_LINE - 1)
+            text[length++] = (char)(c ? c : '?');
+    length -= length > 0 && text[length - 1] == '\r';
+    text[length] = '\0';
+    return 1;
+}
+
 void tg_tuning_load(tg_context *ctx)
 {
     char path[4096], text[TG_TUNING_LINE];
     if (tg_tuning_path(path, sizeof path) >= (int)sizeof path)
         return;
-    FILE *file = *path ? fopen(path, "r") : NULL;
-    for (int at = 1; file && at <= MOST_LINES && fgets(text, sizeof text, file); at++) {
-        text[strcspn(text, "\r\n")] = '\0';
+    FILE *file = open_file(path);
+    for (int at = 1; file && read_line(file, text); at++) {
         if (*text && *text != '#' && tg_tuning_add(ctx, text))
             trace(path, at, ctx->error);
     }

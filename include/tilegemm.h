@@ -133,7 +133,8 @@ typedef struct tg_context tg_context;
  * not be allocated: TG_OUT_OF_MEMORY.)
  * Environment read here: TILEGEMM_TILE (a tiling, see tg_force), TILEGEMM_THREADS (see
  * tg_set_threads), TILEGEMM_BATCH_INVARIANT (1: every call has that flag), TILEGEMM_ISA (CPU: the
- * instruction set to use at most; `tilegemm info` lists them). A value that cannot be used is an
+ * instruction set to use at most; `tilegemm info` lists them), TILEGEMM_BACKEND_PATH (folders, with
+ * colons between, that are searched for the GPUs' modules first). A value that cannot be used is an
  * error of tg_open; a line of the tuning file that cannot be used is none (see tg_tuning_add). */
 TG_API tg_status tg_open(tg_context **ctx, const char *backend, int device);
 

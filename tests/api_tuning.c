@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api.h"
@@ -287,7 +288,15 @@ static void test_file(tg_context *ctx)
     CHECK(!opens_tuned("", 0, p));
     memset(text, 0, sizeof text);
     CHECK(!opens_tuned(text, sizeof text, p));
-    static const char *const others[] = {"/nowhere/tuning.txt", "/tmp", "/dev/zero", ""};
+    memcpy(text, line, strlen(line));
+    CHECK(!opens_tuned(text, strlen(line) + 5, p)); /* NULs behind it */
+    snprintf(text, sizeof text, "%0*d%s", TG_TUNING_LINE - 1, 0, line);
+    CHECK(!opens_tuned(text, strlen(text), p)); /* the end of a long line */
+    char folder[] = "/tmp/tilegemm_tuning_XXXXXX", pipe[80];
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(pipe, sizeof pipe, "%s/pipe", folder);
+    CHECK(mkfifo(pipe, 0600) == 0);
+    const char *const others[] = {"/nowhere/tuning.txt", "/tmp", "/dev/zero", "", pipe};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         tg_context *other;
         setenv("TILEGEMM_TUNING", others[i], 1);
@@ -296,6 +305,8 @@ static void test_file(tg_context *ctx)
         CHECK(!is_tuned(other, p));
         tg_close(other);
     }
+    unlink(pipe);
+    rmdir(folder);
     expect_path("x/y", "/c", "/h", "x/y");
     expect_path("", "/c", "/h", "");
     expect_path(NULL, "/c", "/h", "/c/tilegemm/tuning.txt");

@@ -159,6 +159,10 @@ def test_multiply_outputs(t):
     t.refused(1, "c.npy cannot be written: File too large", "multiply", "a.npy", "a.npy", "-o",
               "c.npy", with_limit=4096)
     t.expect(sorted(os.listdir(".")) == before, "no file is left behind")
+    save("old.npy", [[1]])
+    os.symlink("old.npy", "link.npy")
+    t.good("multiply", "a.npy", "a.npy", "-o", "link.npy")
+    t.expect(os.path.islink("link.npy") and len(load("old.npy")[0]) == 40, "a link stays a link")
 
 
 def start_slow(t, **keys):
@@ -174,7 +178,7 @@ def start_slow(t, **keys):
 
 
 def test_multiply_interrupted(t):
-    for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
+    for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE]:
         run = start_slow(t, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
         run.send_signal(number)
         t.expect(run.wait(timeout=60) == -number, f"it ends by signal {number}")

@@ -2,9 +2,10 @@
 """Tests of `tilegemm tune` and of the tuning file."""
 import os
 import re
+import subprocess
 from pathlib import Path
 
-from cli_suite import UTF8, LeftOut, Run, build_fake, on_terminal
+from cli_suite import UTF8, LeftOut, Run, build_fake, on_terminal, start
 
 KEY = "cpu f32 NN 32x64x32 *1 threads 1 "
 
@@ -117,6 +118,22 @@ def test_tuning_file(t):
     os.symlink("copy.txt", "link.txt")
     t.good("tune", "--import", "bad.txt", env={**UTF8, "TILEGEMM_TUNING": "link.txt"})
     t.expect(os.path.islink("link.txt") and bad[4] in lines_of("copy.txt"), "a link stays a link")
+
+
+def test_tuning_writers(t):
+    """Lines that are taken over at the same time are all there in the end."""
+    env = build_slow()
+    tune(t, env)
+    good = next(line for line in lines_of("tuned/lines.txt") if line.startswith(KEY))
+    lines = [good.replace("32x64x32", f"{2**i}x64x32") for i in range(8)]
+    runs = []
+    for i, line in enumerate(lines):
+        Path(f"{i}.txt").write_text(line + "\n")
+        runs.append(start("tune", "--import", f"{i}.txt", stdout=subprocess.DEVNULL,
+                          env={**os.environ, "TILEGEMM_TUNING": "new/all.txt"}))
+    t.expect(all(run.wait(timeout=60) == 0 for run in runs), "all of them succeed")
+    t.expect(sorted(lines_of("new/all.txt")) == sorted(lines), "no line is lost")
+    t.expect(os.listdir("new") == ["all.txt"], "nothing else is left")
 
 
 def test_tuning_folders(t):

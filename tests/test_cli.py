@@ -59,6 +59,8 @@ def test_usage(t):
         1 | nowhere                              | info --backend nowhere
         1 | nowhere                              | check --backend nowhere
         1 | nonsense                             | explain 64 --tile nonsense
+        1 | "nonsense" is no row                 | bench 8 --tile c6x8,nonsense
+        1 | "" is no row                         | bench 8 --tile c6x8,
         1 | slices                               | explain 64 --tile 8x8x8/8x8/4x4/4/1/slices3
         1 | --once takes a row                   | ladder 64 --once v99
         1 | --counted needs --backend cuda       | ladder 64 --counted
@@ -96,12 +98,14 @@ def test_info(t):
 
 
 def test_tiles(t):
-    for kind in ["f32", "f64"]:
-        rows = ["v0_global", "v7_double_buffer", "k5_2d", "k10_warp", "t24x40x3", "c6x8"]
+    small, large = ["v0_global", "t24x40x3"], ["v7_double_buffer", "k5_2d", "k10_warp", "c6x8"]
+    for kind, rows in [("f32", small + large), ("f64", small)]:  # SSE2 has 16 x 2 doubles
         run = t.good("tiles", "--type", kind, env=UTF8, says=[rf"^{row} .*✓" for row in rows])
         for refused in re.findall(r"^(\w+) .*·", run.out, re.M):
             t.says(run, rf"^  {refused} +\S.*\d")
     t.expect(Run("tiles", env={"LC_ALL": "C"}).out.isascii(), "plain ASCII without UTF-8")
+    for absent, why in re.findall(r"(\w+): absent: (.*)", t.good("info").out):
+        t.refused(1, re.escape(why), "tiles", "--backend", absent)
 
 
 def test_explain(t):
@@ -149,6 +153,8 @@ def test_tables(t):
         return subprocess.run([sys.executable, script, "--results", ".", *args, "page.md"],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
+    t.expect(subprocess.run([sys.executable, script, "--check"]).returncode == 0,
+             "the tables are what the logs say")
     Path("page.md").write_text("# A\n" + "".join(
         f"<!-- {what} -->\nold {what}\n<!-- end -->\n"
         for what in ["table race", "table steps", "table race-*", "summary race*", "table none-*"]))
@@ -237,6 +243,14 @@ def test_bench_lists(t):
     t.expect(checked == [8 * 9 * 5, 16 * 16 * 3, 110, 84, 40], "every item is checked", run)
     t.good("bench", "--shapes", "shapes", "--rounds", 1,
            says=[r"^8x9x10 NT \*5 .* attention, scores$"])
+    name = "é" * 60  # does not fit, and must not end within a letter
+    Path("shapes").write_text(f"# {'a long line ' * 200} 7\n5 {name}\n")
+    run = t.good("bench", "--shapes", "shapes", "--rounds", 1, "--json")
+    label = json.loads(run.out)["results"][0]["label"]
+    t.expect(len(label) > 20 and name.startswith(label), "a long comment, a long label", run)
+    Path("shapes").write_bytes(b"5 caf\xe9 \xed\xa0\x80 \xc0\x80\n")
+    run = t.good("bench", "--shapes", "shapes", "--rounds", 1, "--json")
+    t.expect("\\ufffd" in run.out and json.loads(run.out), "what is no UTF-8 is replaced", run)
     for path in glob.glob(os.path.join(HERE, "..", "docs", "shapes", "*.txt")):
         lines = [line.split("#")[0].strip() for line in open(path)]
         t.expect(all(re.match(r"$|\d[\dx.]*(\s+[NT]{2})?(\s+\*\d+)?(\s+[^\d\s*].*)?$", line)
@@ -262,6 +276,7 @@ def test_bench_peer(t):
             report, run = race_peer(t, "64 NT\n10x70x33 NT\n", "other", "--type", kind, "--peer",
                                     f"other={library}")
             t.expect(report["geometric_means"]["peers"][0]["median_ratio"] > 0, "ratio", run)
+        t.refused(1, "has no typo_cblas_sgemm", "bench", "8", "--peer", f"x={library}:typo_")
 
 
 def test_wrong_library(t):
