@@ -97,6 +97,15 @@ static int may_choose(tg_tile t, const tg_limits *l, int bytes)
 /* Are its elements as kernels take them, so that it can be read in place? */
 static int is_read(const tg_input *x, int bytes) { return tg_type_size(x->type) == (size_t)bytes; }
 
+/* B that is transposed on its way to the only block of m is needed once: in pieces that are still
+ * in L2 when they are multiplied. (One that lies in rows is better read along all of them.) */
+static void cut_to_l2(const tg_problem *p, const tg_limits *l, tg_tile *t, int bytes)
+{
+    const int64_t piece = l->l2 / 4 / bytes / tg_max(t->block.k, 1);
+    if (p->b.col_stride != 1 && p->m <= t->block.m)
+        t->block.n = (int)tg_clamp(tg_round_down(piece, t->thread.n), t->thread.n, t->block.n);
+}
+
 /* The ways in that the model likes best, and its cycles. A is read in place along its rows; B too,
  * if its rows are vectors, and all of it lies in half of L2 or no element is needed twice. */
 static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg_plan *best)
@@ -105,13 +114,16 @@ static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg
     const int is_b_small = p->k <= l->l2 / 2 / bytes / tg_max(p->n, 1);
     const int b_can = p->b.col_stride == 1 && is_read(&p->b, bytes) &&
                       (is_b_small || p->m <= best->tile.thread.m);
-    tg_plan plan = *best;
+    const tg_plan stated = *best;
     double best_cycles = 0;
     for (int way = 0; way < 4; way++) {
+        tg_plan plan = stated;
         plan.a_in_place = way / 2;
         plan.b_in_place = way % 2;
         if ((plan.a_in_place && !a_can) || (plan.b_in_place && !b_can))
             continue;
+        if (!plan.b_in_place)
+            cut_to_l2(p, l, &plan.tile, bytes);
         const double now = cycles(p, l, &plan, bytes);
         if (way == 0 || now < best_cycles) {
             *best = plan;

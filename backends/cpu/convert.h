@@ -96,18 +96,25 @@ ROW(bf16_of_floats, uint16_t, float, eight_to_bf16, tg_bf16_of_float)
 
 /* ------------------------------------------------------------------------------------- strides */
 
-/* Columns to rows, a few at a time. */
+/* Columns to rows, a few at a time, along all of them: each is a stream from memory. */
 static inline __attribute__((always_inline)) void
 widen_columns(convert_row *convert, int64_t bytes, float *to, int64_t to_outer, const char *from,
               int64_t from_inner, int64_t outer, int64_t inner)
 {
     float rows[LINES_AT_ONCE * PIECE];
-    for (int64_t o = 0; o < outer; o += PIECE)
-        for (int64_t i = 0; i < inner; i += LINES_AT_ONCE) {
+    for (int64_t i = 0; i < inner; i += LINES_AT_ONCE)
+        for (int64_t o = 0; o < outer; o += PIECE) {
             const int64_t length = tg_min(PIECE, outer - o),
                           lines = tg_min(LINES_AT_ONCE, inner - i);
-            for (int64_t line = 0; line < lines; line++)
-                convert(rows + line * PIECE, from + (o + (i + line) * from_inner) * bytes, length);
+            for (int64_t line = i; line < i + lines; line++) {
+                const char *const at = from + (o + line * from_inner) * bytes;
+                const int is_last = o + PIECE >= outer;
+                const int64_t next = is_last ? LINES_AT_ONCE * from_inner - o : PIECE;
+                for (int64_t byte = 0; byte < PIECE * bytes; byte += 64)
+                    if (!is_last || line + LINES_AT_ONCE < inner)
+                        __builtin_prefetch(at + next * bytes + byte);
+                convert(rows + (line - i) * PIECE, at, length);
+            }
             copy_float(to + o * to_outer + i, to_outer, 1, rows, 1, PIECE, length, lines);
         }
 }

@@ -44,37 +44,95 @@ static void multiply_directly(const tg_job *j, tg_item item, range rows, range c
  *        | -> -> -> -> -> -> |  STREAMED rows, panel by panel
  *        | -> -> -> -> -> -> |  the next ones: each panel's sums go on where they were left
  *
- * An element's sum is made in the same order as in a block. */
+ * An element's sum is made in the same order as in a block. Types that kernels do not know are
+ * converted piece by piece, which stay in L1; a C of such a type is kept beside it meanwhile. */
+enum { STREAMED = 16 };
+
+typedef struct stream {
+    int converts, is_c_beside;
+    int64_t a_bytes, b_bytes, c_bytes; /* of elements */
+    char *c, *beside;                  /* C of the block, and where its sums of f32 wait */
+    int64_t columns;
+} stream;
+
+/* What is converted of A, for all panels. */
+static void read_a(const tg_job *j, const team *t, const stream *x, const char *a, int64_t k,
+                   tg_step *s)
+{
+    const tg_problem *p = j->p;
+    s->a = a + k * p->a.col_stride * x->a_bytes;
+    s->a_row = p->a.row_stride;
+    if (!x->converts)
+        return;
+    j->isa->widen[p->a.type - 1](t->a, s->k, 1, s->a, p->a.row_stride, p->a.col_stride, p->m, s->k);
+    s->a = t->a;
+    s->a_row = s->k;
+}
+
+static void read_b(const tg_job *j, const team *t, const stream *x, const char *b, tg_step *s)
+{
+    const tg_problem *p = j->p;
+    s->b = b;
+    s->b_row = p->b.row_stride;
+    if (!x->converts)
+        return;
+    j->isa->widen[p->b.type - 1](t->b, j->tile.thread.n, 1, b, p->b.row_stride, 1, s->k,
+                                 s->columns);
+    s->b = t->b;
+    s->b_row = j->tile.thread.n;
+}
+
+/* C has its sums, of a slice of k or of all of it, if they waited beside it. */
+static void finish_slice(const tg_job *j, const stream *x, int is_first, int is_last)
+{
+    const tg_problem *p = j->p;
+    if (j->add)
+        j->add(x->c, p->c.row_stride, 1, (const float *)(const void *)x->beside, j->sums_row, p->m,
+               x->columns, p->alpha, is_first ? p->beta : 1);
+    else if (is_last && x->is_c_beside)
+        j->isa->narrow[p->c.type - 1](x->c, p->c.row_stride, 1, x->beside, j->sums_row, 1, p->m,
+                                      x->columns);
+}
+
 static void multiply_streaming(const tg_job *j, const team *t, tg_item item, range cols)
 {
-    enum { STREAMED = 16 };
     const tg_problem *p = j->p;
     const int64_t bytes = j->bytes, panel = j->tile.thread.n, block_k = j->slice;
-    const char *a = item.a, *b = item.b;
-    char *c = item.c;
-    tg_step s = {.a_row = p->a.row_stride,
-                 .a_col = p->a.col_stride,
-                 .b_row = p->b.row_stride,
-                 .c_row = p->c.row_stride,
+    stream x = {.a_bytes = (int64_t)tg_type_size(p->a.type),
+                .b_bytes = (int64_t)tg_type_size(p->b.type),
+                .c_bytes = (int64_t)tg_type_size(p->c.type),
+                .is_c_beside = j->isa->narrow[p->c.type - 1] != j->copy,
+                .beside = t->sums + p->m * j->sums_row * bytes};
+    x.converts = x.a_bytes != bytes;
+    tg_step s = {.a_col = 1,
+                 .c_row = x.is_c_beside ? j->sums_row : p->c.row_stride,
                  .sums_row = j->sums_row,
                  .rows = (int)p->m,
-                 .alpha = p->alpha};
+                 .alpha = j->add ? 1 : p->alpha};
     for (int64_t n = cols.begin; n < cols.end; n += j->tile.block.n) {
         const int64_t n_end = tg_min(cols.end, n + j->tile.block.n);
+        x.columns = n_end - n;
+        x.c = (char *)item.c + n * x.c_bytes;
+        if (x.is_c_beside && !j->add && p->beta != 0)
+            j->isa->widen[p->c.type - 1](x.beside, j->sums_row, 1, x.c, p->c.row_stride, 1, p->m,
+                                         x.columns);
+        char *const c = x.is_c_beside ? x.beside : x.c;
         for (int64_t k = 0; k < p->k; k += s.k) {
             const int64_t k_end = tg_min(p->k, tg_round_down(k, block_k) + block_k);
             s.k = tg_min(STREAMED, k_end - k);
             s.begins_with_sums = k % block_k > 0;
             s.leaves_sums = k + s.k < k_end;
-            s.beta = k < block_k ? p->beta : 1;
-            s.a = a + k * bytes;
+            s.beta = j->add ? 0 : k < block_k ? p->beta : 1;
+            read_a(j, t, &x, item.a, k, &s);
             for (int64_t at = n; at < n_end; at += panel) {
                 s.columns = (int)tg_min(panel, n_end - at);
-                s.b = b + (k * s.b_row + at) * bytes;
-                s.c = c + at * bytes;
+                read_b(j, t, &x, (const char *)item.b + (k * p->b.row_stride + at) * x.b_bytes, &s);
+                s.c = c + (at - n) * bytes;
                 s.sums = t->sums + (at - n) * bytes;
                 j->kernel.run(&s);
             }
+            if (!s.leaves_sums)
+                finish_slice(j, &x, k < block_k, k + s.k == p->k);
         }
     }
 }

@@ -53,14 +53,21 @@ static int64_t exact_k(tg_type a, tg_type b)
 /* A block of less than this is too little to share, unless it is all there is. */
 static const double shared_flops = 2e6;
 
-/* Can the kernel read and write all of it where it is? */
+/* Can the kernel read and write all of it where it is, columns as ragged as they are? */
 static int is_in_place_whole(const tg_job *j)
 {
     const tg_problem *p = j->p;
-    return j->plan->a_in_place && j->plan->b_in_place && !(p->flags & TG_PACKED) &&
-           p->c.type == p->a.type && p->c.col_stride == 1 && p->b.col_stride == 1 &&
-           j->kernel.grain && (j->kernel.grain == 1 || p->n % j->kernel.grain == 0) &&
+    return j->plan->a_in_place && j->plan->b_in_place && p->c.type == p->a.type &&
            (j->tile.form == TG_OUTER ? p->a.col_stride == 1 : p->a.row_stride == 1);
+}
+
+/* Are there few rows, and columns that are read in streams, where they are or converted? */
+static int is_streamed(const tg_job *j)
+{
+    const tg_problem *p = j->p;
+    const int converts = (int64_t)tg_type_size(p->a.type) != j->bytes;
+    return j->tile.form == TG_OUTER && p->m <= j->tile.thread.m &&
+           (converts ? j->tile.stages == 1 : is_in_place_whole(j));
 }
 
 static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
@@ -92,9 +99,14 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         tg_round_up((int64_t)tg_round_up(t->block.m, t->thread.m) * t->block.k * j.bytes, 64);
     j.b_bytes =
         tg_round_up((int64_t)tg_round_up(t->block.n, t->thread.n) * t->block.k * j.bytes, 64);
+    const int is_ragged = p->c.col_stride == 1 && p->b.col_stride == 1 && !(p->flags & TG_PACKED) &&
+                          j.kernel.grain && p->n % j.kernel.grain == 0;
+    j.is_direct = is_ragged && is_in_place_whole(&j) && p->k <= j.slice && p->m <= t->block.m &&
+                  p->n <= t->warp.n;
+    j.is_streamed = is_ragged && !j.is_direct && is_streamed(&j);
     /* With nothing to stage together, or too little, each thread takes a strip of its own. */
-    const int in_place =
-        (plan->a_in_place || a_packed) && (plan->b_in_place || b_packed) && j.kernel.grain;
+    const int in_place = j.is_streamed || ((plan->a_in_place || a_packed) &&
+                                           (plan->b_in_place || b_packed) && j.kernel.grain);
     j.a_bytes = a_packed ? 0 : j.a_bytes;
     j.b_bytes = b_packed ? 0 : j.b_bytes;
     const int64_t grain_m = in_place ? t->warp.m : t->block.m;
@@ -107,15 +119,14 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.grain = j.strips_cut_m ? grain_m : grain_n;
     j.pieces = j.strips_cut_m ? pieces_m : pieces_n;
     j.cells = p->batch * j.strips;
-    const int is_whole = is_in_place_whole(&j);
-    j.is_direct = is_whole && p->k <= j.slice && p->m <= t->block.m && p->n <= t->warp.n;
-    j.is_streamed = is_whole && !j.is_direct && t->form == TG_OUTER && p->m <= t->thread.m;
     j.is_each_alone = j.cells >= plan->threads || j.is_direct || j.is_streamed;
     j.is_near = tg_is_near(p, t->thread.m, j.bytes, l);
     if (j.is_streamed || ((int64_t)tg_type_size(p->c.type) < j.bytes && p->k > j.slice)) {
         const int64_t rows = j.strips_cut_m ? tg_ceil_div(pieces_m, j.strips) * grain_m : p->m;
         j.sums_row = tg_round_up(tg_min(t->block.n, p->n), 16);
-        j.sums_bytes = tg_round_up(rows * j.sums_row * j.bytes, 64);
+        const int is_c_beside = j.add || (int64_t)tg_type_size(p->c.type) < j.bytes;
+        const int64_t planes = j.is_streamed && is_c_beside ? 2 : 1;
+        j.sums_bytes = tg_round_up(planes * rows * j.sums_row * j.bytes, 64);
     }
     return j;
 }
