@@ -147,8 +147,9 @@ TG_API tg_status tg_last_status(const tg_context *ctx);
 TG_API const char *tg_last_error(const tg_context *ctx);
 
 /* The number of CPU threads that a call may use; 0 (the default) means as many as OpenMP would.
- * A small problem uses fewer. A call from inside an OpenMP parallel region, or in a child made by
- * fork() without exec(), runs on the calling thread alone. GPU backends accept and ignore it. */
+ * A small problem uses fewer, and beyond 8 there are at most four for each processor. A call from
+ * inside an OpenMP parallel region, or in a child made by fork() without exec(), runs on the
+ * calling thread alone. GPU backends accept and ignore it. */
 TG_API tg_status tg_set_threads(tg_context *ctx, int threads);
 
 /* The stream that later calls are queued on: a cudaStream_t or hipStream_t as a pointer; NULL is

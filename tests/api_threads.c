@@ -4,6 +4,7 @@
  * inside a caller's parallel region, and, on the CPU, children made by fork(), where an OpenMP
  * runtime waits for threads that do not exist any more. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,12 +167,36 @@ static void test_inside_parallel_region(tg_context *ctx)
     CHECK(multiplies(ctx, 240, 230, 220, 10));
 }
 
+/* The threads of this process, if the system tells. */
+static int count_threads(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int count = 0;
+    while (tasks && readdir(tasks))
+        count++;
+    if (tasks)
+        closedir(tasks);
+    return count;
+}
+
+/* Many are allowed, and no more are made than the processors are worth. */
+static void test_too_many_threads(tg_context *ctx)
+{
+    const int before = count_threads();
+    CHECK_OK(ctx, tg_set_threads(ctx, 100000));
+    CHECK(multiplies(ctx, 400, 400, 400, 3));
+    CHECK_SAY(count_threads() <= before + 8 + 4 * (int)sysconf(_SC_NPROCESSORS_ONLN),
+              "%d threads, and %d before", count_threads(), before);
+    CHECK_OK(ctx, tg_set_threads(ctx, 0));
+}
+
 void test_threads(tg_context *ctx)
 {
     test_determinism(ctx);
     test_many_contexts();
     test_moving_context(ctx);
     test_inside_parallel_region(ctx);
+    test_too_many_threads(ctx);
 }
 
 /* ------------------------------------------------------------------------------------- fork */

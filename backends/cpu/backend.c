@@ -132,12 +132,20 @@ __attribute__((constructor)) static void watch_forks(void)
     pthread_atfork(NULL, NULL, mark_child);
 }
 
-int tg_cpu_may_thread(void)
+/* More than a few for each processor gain nothing, and the OpenMP runtime ends the process if it
+ * cannot have what it is asked for. */
+int tg_cpu_threads(int wanted)
 {
+    enum { NEVER_TOO_MANY = 8, FOR_A_PROCESSOR = 4 };
 #ifdef _OPENMP
-    return !omp_in_parallel() && !atomic_load_explicit(&is_forked_child, memory_order_relaxed);
+    if (omp_in_parallel() || atomic_load_explicit(&is_forked_child, memory_order_relaxed))
+        return 1;
+    return wanted <= NEVER_TOO_MANY
+               ? wanted
+               : (int)tg_min(wanted, tg_max(NEVER_TOO_MANY, FOR_A_PROCESSOR * omp_get_num_procs()));
 #else
-    return 0;
+    (void)wanted;
+    return 1;
 #endif
 }
 
@@ -279,7 +287,7 @@ static tg_status cpu_time_stop(tg_context *ctx, double *passed)
 static tg_status cpu_peak(tg_context *ctx, tg_type type, double *flops)
 {
     const tg_isa *isa = ((const tg_cpu *)ctx->device)->isa;
-    const int threads = tg_cpu_may_thread() ? ctx->threads ? ctx->threads : ctx->limits.units : 1;
+    const int threads = tg_cpu_threads(ctx->threads ? ctx->threads : ctx->limits.units);
     double total = 0;
 #ifdef _OPENMP
 #pragma omp parallel num_threads(threads)

@@ -109,7 +109,8 @@ tg_status tg_cpu_gemm_items(tg_context *ctx, const tg_problem *p, const tg_plan 
 void tg_cpu_spread(int threads, void (*work)(void *arg, int me), void *arg);
 tg_status tg_cpu_pack(tg_context *ctx, const tg_problem *p, const tg_plan *plan, void *panels);
 
-/* May this call start threads? Not inside a parallel region, nor in a child made by fork(). */
-int tg_cpu_may_thread(void);
+/* How many of the wanted threads this call may have: one inside a parallel region, or in a child
+ * made by fork(). */
+int tg_cpu_threads(int wanted);
 
 #endif

@@ -167,7 +167,7 @@ tg_status tg_cpu_pack(tg_context *ctx, const tg_problem *p, const tg_plan *plan,
     s.in_place = 0;
     s.packed = panels;
     s.lines.end = is_a ? p->m : p->n;
-    const int threads = tg_cpu_may_thread() ? plan->threads : 1;
+    const int threads = tg_cpu_threads(plan->threads);
     for (int64_t k = 0; k < p->k; k += j.tile.block.k) {
         s.ks = (range){k, tg_min(p->k, k + j.tile.block.k)};
         s.k = s.ks.end - s.ks.begin;
@@ -222,12 +222,13 @@ static void run_job(const tg_context *ctx, const tg_job *j)
             scale(j->p, item_at(j, item).c);
         return;
     }
-    if (plan->threads == 1 || !tg_cpu_may_thread()) {
+    const int threads = plan->threads == 1 ? 1 : tg_cpu_threads(plan->threads);
+    if (threads == 1) {
         run_cells(j, plan, workspace, 0, 1);
         return;
     }
 #ifdef _OPENMP
-#pragma omp parallel num_threads(plan->threads)
+#pragma omp parallel num_threads(threads)
     run_cells(j, plan, workspace, omp_get_thread_num(), omp_get_num_threads());
 #endif
 }
@@ -259,13 +260,13 @@ tg_status tg_cpu_gemm_items(tg_context *ctx, const tg_problem *p, const tg_plan 
 
 void tg_cpu_spread(int threads, void (*work)(void *arg, int me), void *arg)
 {
-#ifdef _OPENMP
-    if (tg_cpu_may_thread()) {
-#pragma omp parallel num_threads(threads)
-        work(arg, omp_get_thread_num());
+    const int most = tg_cpu_threads(threads);
+    if (most == 1) {
+        work(arg, 0);
         return;
     }
+#ifdef _OPENMP
+#pragma omp parallel num_threads(most)
+    work(arg, omp_get_thread_num());
 #endif
-    (void)threads;
-    work(arg, 0);
 }
