@@ -213,7 +213,8 @@ static int choose_skinny(const tg_problem *p, const tg_limits *l, int bytes, tg_
     const int along_k = p->m <= p->n ? p->b.row_stride == 1 : p->a.col_stride == 1;
     const int is_tiny =
         p->batch > 1 && large * thin <= 16 && p->k >= 32; /* each item a few dot products */
-    if (thin > (bytes == 4 || !l->matrix ? 16 : 4) || (p->batch > 1 && !is_tiny) || p->k < 2)
+    if (thin == 0 || p->batch == 0 || thin > (bytes == 4 || !l->matrix ? 16 : 4) ||
+        (p->batch > 1 && !is_tiny) || p->k < 2)
         return 0;
     plan->row = -1;
     for (int row = 0; row < tg_tile_count(); row++) {

@@ -134,6 +134,19 @@ static void test_random_shapes(void)
     }
 }
 
+/* tg_pick asks for empty problems too. */
+static void test_empty(void)
+{
+    static const int64_t sizes[] = {0, 1, 3, 300};
+    for (int machine = 0; machine < MACHINES; machine++)
+        for (int i = 0; i < 4 * 4 * 4 * 2; i++) {
+            const asked s = {sizes[i % 4], sizes[i / 4 % 4], sizes[i / 16 % 4], i / 64};
+            const tg_problem f32 = problem_of(s, TG_F32), f64 = problem_of(s, TG_F64);
+            check_plan(machines[machine].name, &f32, &machines[machine].limits, NULL);
+            check_plan(machines[machine].name, &f64, &machines[machine].limits, NULL);
+        }
+}
+
 static void test_forced(void)
 {
     for (int row = 0; row < tg_tile_count(); row++)
@@ -329,6 +342,7 @@ int main(int argc, char **argv)
     }
     test_machines();
     test_random_shapes();
+    test_empty();
     test_forced();
     test_threads();
     test_amd();
