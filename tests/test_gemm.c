@@ -272,8 +272,11 @@ static void run_random(tg_context *ctx, const char *backend, const effort *e)
         gemm_case c = case_default(backend);
         tg_tile t = small_block((int)(h % (uint64_t)tg_tile_count()), (int)((h >> 20) % 12), lanes);
         const char *name = tg_tile_name((int)(h % (uint64_t)tg_tile_count()));
-        const element_line types = element_lines[h >> 40 & 1];
-        c.type = types.a;
+        const int line = (int)(h >> 44 & 7 ? h >> 40 & 1 : (h >> 48) % ELEMENT_LINES);
+        const element_line types = element_lines[line];
+        if (!case_is_known(ctx, types.a) || !case_is_known(ctx, types.b))
+            continue;
+        c.type = types.a, c.b_type = types.b, c.c_type = types.c;
         if (h >> 41 & 1)
             tg_tile_print(&t, c.tile, sizeof c.tile);
         else if (h >> 42 & 1)
@@ -287,7 +290,8 @@ static void run_random(tg_context *ctx, const char *backend, const effort *e)
         set_rest(&c, (int)(h >> 34), h);
         if (h % 32 == 0)
             make_heavy(&c, h);
-        if (h % 16 == 1 && strcmp(backend, "cpu") == 0 && c.tile[0] != 'v' && !strchr(c.tile, '/'))
+        if (h % (line < PLAIN_LINES ? 16 : 4) == 1 && strcmp(backend, "cpu") == 0 &&
+            c.tile[0] != 'v' && !strchr(c.tile, '/'))
             make_lopsided(&c, h);
         case_run(ctx, "test_gemm", &c, NULL);
     }

@@ -85,7 +85,7 @@ typedef struct tg_job {
     int is_each_alone;            /* each thread takes whole cells, else all work on one */
     int is_direct;                /* one block, and nothing to stage */
     int is_near;                  /* which lies in L1 */
-    int is_streamed;              /* few rows, nothing to stage, and B is read once */
+    int is_streamed;              /* few rows, and B is read once, along its rows */
     const tg_item *items;         /* their data; NULL: batch items, so many bytes apart: */
     int64_t a_item, b_item, c_item;
 } tg_job;
