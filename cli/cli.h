@@ -107,6 +107,8 @@ void cli_print_bar(double share, int width);
 void cli_show_progress(int64_t done, int64_t all);
 /* "1.5 MiB" in text[CLI_NAME], and the text. */
 const char *cli_bytes_text(double bytes, char *text);
+/* Bytes of the letter in UTF-8 that the text starts with; 0: none, or what controls a terminal. */
+int cli_letter_bytes(const char *text);
 /* The text as a JSON string, to stdout. */
 void cli_print_json_text(const char *text);
 /* Rates are told in GFLOP/s or TFLOP/s, whichever suits the peak. */
@@ -371,6 +373,11 @@ void cli_npy_discard(cli_npy_out *file);
 int cli_temporary_make(const char *path);
 int cli_temporary_keep(const char *path);
 void cli_temporary_discard(void);
+/* CLI_OK if one could be made now, or CLI_FAILED after saying why not. */
+int cli_temporary_try(const char *path);
+/* The same of text. *_open: NULL after saying why; *_close: it is kept if all of it was written. */
+FILE *cli_temporary_open(const char *path);
+int cli_temporary_close(FILE *file, const char *path);
 
 /* ---------------------------------------------------------------------------- tuning_file.c */
 /* The lines of a tuning file, "KEY = VALUE" and others. */

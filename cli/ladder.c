@@ -241,7 +241,9 @@ static int climb(ladder *x)
         printf("%lld x %lld x %lld, %s, %s\n", (long long)s.m, (long long)s.n, (long long)s.k,
                tg_type_name(x->options->type), tg_device_name(x->machine.ctx));
     fflush(stdout);
-    int rc = race(x);
+    int rc = x->options->plot ? cli_temporary_try(x->options->plot) : CLI_OK;
+    if (rc == CLI_OK)
+        rc = race(x);
     if (rc != CLI_OK)
         return rc;
     x->rate = cli_rate_for(x->peak);

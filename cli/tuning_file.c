@@ -133,21 +133,14 @@ int cli_tuning_lock(const char *path)
 int cli_lines_write(const cli_lines *lines, const char *path)
 {
     make_folders(path);
-    int fd = cli_temporary_make(path);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    FILE *file = cli_temporary_open(path);
     if (!file)
         return CLI_FAILED;
     if (lines->count == 0 || strcmp(lines->items[0], header) != 0)
         fprintf(file, "%s\n", header);
     for (int i = 0; i < lines->count; i++)
         fprintf(file, "%s\n", lines->items[i]);
-    int is_written = fflush(file) == 0 && fsync(fd) == 0 && !ferror(file);
-    int error = errno;
-    fclose(file);
-    if (is_written)
-        return cli_temporary_keep(path);
-    cli_temporary_discard();
-    return cli_fail("%s cannot be written: %s", path, strerror(error));
+    return cli_temporary_close(file, path);
 }
 
 /* ------------------------------------------------------------------------------------ verdicts */

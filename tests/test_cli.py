@@ -68,9 +68,9 @@ def test_usage(t):
         1 | nowhere.so                           | bench 64 --peer x=./nowhere.so
         1 | has no                               | bench 64 --peer x=libm.so.6
         1 | no memory                            | bench 2000000000x2000000000x1
-        1 | nowhere/x.svg cannot be written      | bench 8 --rounds 1 --roofline nowhere/x.svg
-        1 | nowhere/x.svg cannot be written      | ladder 8 --rounds 1 --plot nowhere/x.svg
-        1 | /dev/full cannot be written          | ladder 8 --rounds 1 --plot /dev/full
+        1 | nowhere/x.svg cannot be written: No  | bench 1000000x1000000x1 --roofline nowhere/x.svg
+        1 | nowhere/x.svg cannot be written: No  | ladder 1000000x1000000x1 --plot nowhere/x.svg
+        1 | /dev/full is not a regular file      | ladder 8 --rounds 1 --plot /dev/full
         """)
     for text in ["0", "-1", "1.5", "2x", "", "99999999999999999999", " 2", "+2"]:
         t.refused(2, "--threads takes a whole number", "info", f"--threads={text}")
@@ -262,6 +262,16 @@ def test_plots(t):
     t.expect(is_plot("roof.svg", "peak ", "memory ", "64x64x64", "9x8x7"), "roofline", run)
     run = t.good("ladder", "32", "--rounds", 1, "--plot", "bars.svg")
     t.expect(is_plot("bars.svg", "peak ", "v0_global", "k10_warp", "the chooser"), "bars", run)
+    for command in [["bench", "8", "--roofline"], ["ladder", "8", "--plot"]]:
+        Path("old.svg").write_text("old")
+        before = sorted(os.listdir("."))
+        t.refused(1, "old.svg cannot be written: File too large", *command, "old.svg",
+                  "--rounds", 1, with_limit=1000)
+        t.expect(Path("old.svg").read_text() == "old", "an old file stays")
+        t.expect(sorted(os.listdir(".")) == before, "no other file is left")
+    Path("shapes").write_bytes(b"8 a\x01\x7f\xe9\xef\xbf\xbf<b\n")
+    run = t.good("bench", "--shapes", "shapes", "--rounds", 1, "--roofline", "roof.svg")
+    t.expect(is_plot("roof.svg", "a\ufffd\ufffd\ufffd\ufffd"), "what is no letter is replaced", run)
 
 
 def test_bench_peer(t):
