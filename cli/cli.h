@@ -48,6 +48,7 @@ typedef struct cli_options {
     int threads, rounds, batch; /* 0: not given */
     int trans_a, trans_b, verify, quiet, json, report, counted, show, help;
     double alpha, beta;     /* beta: NaN if not given */
+    uint64_t given;         /* a bit for each option, in the order of args.c */
     char command[CLI_LINE]; /* the line that was typed, cut to fit */
 } cli_options;
 
@@ -70,6 +71,8 @@ int cli_tune(const cli_options *options);
 /* CLI_OK, or CLI_MISUSED after saying why. The words are moved to the front of argv. */
 int cli_parse(const cli_command *command, int argc, char **argv, cli_options *options);
 void cli_print_options(const cli_command *command);
+/* CLI_OK, or CLI_MISUSED after saying which option is given that is none of those of the mode. */
+int cli_takes_only(const cli_options *options, const char *mode, const char *const *names);
 /* False unless all of the text is a number low <= *value <= high in plain digits. */
 int cli_parse_int(const char *text, int64_t low, int64_t high, int64_t *value);
 /* "512" is a cube, "128x256x512" is m x n x k. The batch is 1. */

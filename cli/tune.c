@@ -215,8 +215,14 @@ static int run(tuner *x)
 /* --show, --import and --export, in an order that shows what has become of the file. */
 static int manage(tuner *x)
 {
+    static const char *const names[] = {"--show", "--export", "--import", NULL};
     const cli_options *o = x->options;
-    int rc = cli_tuning_path(x->path, sizeof x->path);
+    const char *mode = o->import_from ? "--import" : o->export_to ? "--export" : "--show";
+    int rc = cli_takes_only(o, mode, names);
+    if (rc == CLI_OK && o->word_count > 0)
+        rc = cli_misuse("%s takes no shape such as \"%s\"", mode, o->words[0]);
+    if (rc == CLI_OK)
+        rc = cli_tuning_path(x->path, sizeof x->path);
     if (rc == CLI_OK && o->import_from)
         rc = cli_tuning_import(x->path, o->import_from);
     if (rc == CLI_OK && o->export_to)

@@ -50,6 +50,14 @@ def test_usage(t):
         2 | --peer is for f32 and f64, not for   | bench 9 --type bf16 --peer x=libm.so.6
         2 | --json takes no value                | bench --json=1
         2 | is no shape                          | explain 1 2 b
+        2 | help takes no argument such as "x"   | help multiply x
+        2 | --version takes no argument such as  | --version x
+        2 | --help takes no argument such as "x" | --help x
+        2 | --json does nothing with --once      | ladder --once v4_reg --json --plot x.svg
+        2 | --rounds does nothing with --once    | ladder 8 --rounds 1 --once v4_reg
+        2 | --rounds does nothing with --show    | tune --show --rounds 3
+        2 | --type does nothing with --export    | tune --type f32 --export x
+        2 | --import takes no shape such as "8"  | tune --import x 8
         2 | a shape is                           | explain 1 2
         2 | takes a shape                        | explain
         2 | --trans takes                        | bench 64 --trans NX
