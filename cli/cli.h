@@ -112,6 +112,8 @@ void cli_show_progress(int64_t done, int64_t all);
 const char *cli_bytes_text(double bytes, char *text);
 /* Bytes of the letter in UTF-8 that the text starts with; 0: none, or what controls a terminal. */
 int cli_letter_bytes(const char *text);
+/* The text to stdout, with a ? for each byte that is of no such letter. */
+void cli_print_text(const char *text);
 /* The text as a JSON string, to stdout. */
 void cli_print_json_text(const char *text);
 /* Rates are told in GFLOP/s or TFLOP/s, whichever suits the peak. */

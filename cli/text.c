@@ -127,6 +127,14 @@ int cli_letter_bytes(const char *text)
     return more >= 0 && letter >= least[more] && !is_none && !is_control ? more + 1 : 0;
 }
 
+void cli_print_text(const char *text)
+{
+    for (int bytes; *text; text += bytes ? bytes : 1) {
+        bytes = cli_letter_bytes(text);
+        printf("%.*s", bytes ? bytes : 1, bytes ? text : "?");
+    }
+}
+
 void cli_print_json_text(const char *text)
 {
     putchar('"');

@@ -68,7 +68,8 @@ static int store(tuner *x, const bucket *b, int is_kept, double gain)
 {
     char line[TG_TUNING_LINE];
     cli_lines lines;
-    int rc = print_line(x, b->first, &x->heat[1].tile, (int)lrint(100 * (gain - 1)), line);
+    const int percent = is_kept ? (int)lrint(100 * (gain - 1)) : 0;
+    int rc = print_line(x, b->first, &x->heat[1].tile, percent, line);
     if (rc != CLI_OK)
         return rc;
     const int lock = cli_tuning_lock(x->path);

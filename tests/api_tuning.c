@@ -110,6 +110,7 @@ static void test_line(tg_context *ctx)
     p.a.row_stride = p.k, p.b.row_stride = p.c.row_stride = p.n;
     CHECK_OK(ctx, tg_tuning_print(ctx, &p, &tile, 8, again));
     CHECK_SAY(strcmp(line, again) == 0, "%s\n%s", line, again);
+    CHECK_REFUSED(ctx, tg_tuning_print(ctx, &p, &tile, -8, again), TG_BAD_ARGUMENT, "percent = -8");
     p.a.col_stride = 2, p.a.row_stride = 4000;
     CHECK_REFUSED(ctx, tg_tuning_print(ctx, &p, &tile, 8, again), TG_NOT_SUPPORTED, "unit stride");
 }
@@ -164,6 +165,7 @@ static void test_refusals(tg_context *ctx)
     refuse(ctx, line, " = ", " ", TG_BAD_ARGUMENT, "is no line");
     refuse(ctx, line, "threads", "thread", TG_BAD_ARGUMENT, "is no line");
     refuse(ctx, line, "+8%", "8%", TG_BAD_ARGUMENT, "is no line");
+    refuse(ctx, line, "+8%", "+-8%", TG_BAD_ARGUMENT, "is no line");
     refuse(ctx, line, "+8%", "+8% and more", TG_BAD_ARGUMENT, "to be written");
     refuse(ctx, line, "64x", "064x", TG_BAD_ARGUMENT, "to be written");
     refuse(ctx, line, "64x", "65x", TG_BAD_ARGUMENT, "65 is no power of two");

@@ -146,6 +146,9 @@ def test_tuning_folders(t):
         2 | is no shape                        | tune 8x
         2 | --trans takes                      | tune --trans XY
         """, env=here)
+    Path("corrupt.txt").write_bytes(b"\x1b[31mred\x7f \xc2\x9b \xff \xc3\xa9\n")
+    seen = on_terminal(["tune", "--show"], {"TILEGEMM_TUNING": "corrupt.txt", "NO_COLOR": "1"})
+    t.expect(seen.count("?[31mred? ?? ? \xe9".encode()) == 2, f"no control bytes: {seen}")
     for path, says in [("a_file/x", "cannot be read: Not a dir"), ("/dev/null", "not a regular"),
                        ("/proc/nowhere/x", "/proc/nowhere/x cannot be written: No such")]:
         t.refused(1, says, "tune", "1000000", env={"TILEGEMM_TUNING": path})
