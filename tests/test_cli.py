@@ -349,6 +349,8 @@ def test_completion(t):
     t.expect(complete(PROGRAM, "multiply", "--tr") == ["--trans-a", "--trans-b"], "options are")
     t.expect(complete(PROGRAM, "bench", "--type", "f") == ["f32", "f64", "f16"], "values are")
     t.expect(complete(PROGRAM, "bench", "--tile", "k") == ["k5_2d", "k10_warp"], "tilings are")
+    t.expect(complete(PROGRAM, "bench", "--tile", "a") == ["all"], "all of them, in a race")
+    t.expect(complete(PROGRAM, "check", "--tile", "a") == [], "but one where one is run")
 
 
 if __name__ == "__main__":
