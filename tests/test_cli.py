@@ -101,6 +101,10 @@ def test_unwritable_output(t):
 def test_info(t):
     t.good("info", says=["registers", "cpu", "cuda", "hip", "vector", "L1 cache", "units",
                          "instructions", "portable"])
+    Path("lines.txt").write_text("nonsense\n")
+    traced = {"TILEGEMM_TRACE": "1", "TILEGEMM_TUNING": "lines.txt"}
+    run = Run("info", "--backend", "cpu", env=traced)
+    t.expect(run.err.count("line 1 is skipped") == 1, "a line is skipped once", run)
     only = t.good("info", "--backend", "cpu")
     t.expect("cuda" not in only.out, "--backend limits what is told", only)
 
