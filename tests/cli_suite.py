@@ -87,7 +87,7 @@ class Suite:
 def save(path, rows, kind="<f4", order="C", version=1, shape=None, cut=None, header=None):
     """Writes a list of rows as .npy; cut: only so many bytes of it."""
     shape = (len(rows), len(rows[0]) if rows else 0) if shape is None else shape
-    letter = {**LETTERS, "i8": "q", "V2": "e"}[kind[1:]]
+    letter = {**LETTERS, "i8": "q", "b1": "?", "V2": "e"}[kind[1:]]
     columns = zip(*rows) if order == "F" else rows
     flat = [x for row in columns for x in row]
     text = header or (f"{{'descr': '{kind}', 'fortran_order': {order == 'F'}, "
@@ -141,6 +141,7 @@ def odd_files():
     save("more.npy", a + a, shape=(4, 4))
     save("big.npy", a, ">f4")
     save("int.npy", a, "<i8")
+    save("bool.npy", [[x > 0 for x in row] for row in a], "|b1")
     save("bf16.npy", a, "|V2")
     save("cube.npy", a, shape=(2, 2, 4))
     save("vector.npy", a, shape=(16,))
