@@ -33,17 +33,18 @@ static tg_plan picked(tg_context *ctx, tg_problem p)
 
 static int is_tuned(tg_context *ctx, tg_problem p) { return picked(ctx, p).is_tuned; }
 
-/* Has a line for the problem been added with a row that the chooser does not take? */
-static int add_other_row(tg_context *ctx, tg_problem p, line_text line, tg_tile *tile)
+/* Adds a line for the problem with a row that the chooser does not take: that row, or -1. */
+static int add_other_row(tg_context *ctx, tg_problem p, line_text line)
 {
     const int chosen = picked(ctx, p).row;
     for (int row = tg_tile_count() - 1; row >= 0; row--) {
-        *tile = tg_tile_at(row);
-        CHECK_OK(ctx, tg_tuning_print(ctx, &p, tile, 8, line));
+        const tg_tile tile = tg_tile_at(row);
+        CHECK_OK(ctx, tg_tuning_print(ctx, &p, &tile, 8, line));
         if (row != chosen && tg_tuning_add(ctx, line) == TG_OK)
-            return 1;
+            return row;
     }
-    return CHECK_SAY(0, "no line for this device was taken");
+    CHECK_SAY(0, "no line for this device was taken");
+    return -1;
 }
 
 /* ------------------------------------------------------------------------------ what it is for */
@@ -79,12 +80,12 @@ static void test_bucket(tg_context *ctx, tg_problem p)
     CHECK_OK(ctx, tg_set_threads(ctx, 2));
 }
 
-static void test_precedence(tg_context *ctx, tg_problem p, tg_tile tuned)
+static void test_precedence(tg_context *ctx, tg_problem p, int row)
 {
-    const tg_tile forced = tg_tile_at(tg_tile_find("t64x64x16_v2"));
+    const tg_tile tuned = tg_tile_at(row), forced = tg_tile_at(tg_tile_find("t64x64x16_v2"));
     tg_plan plan = picked(ctx, p);
     CHECK(plan.is_tuned && plan.tile.form == tuned.form && plan.tile.vec == tuned.vec);
-    CHECK_INT(tg_tile_find(tg_tile_name(plan.row)), plan.row);
+    CHECK_INT(plan.row, row);
     CHECK(multiplies(ctx, 64, 128, 1024, 1));
     CHECK_OK(ctx, tg_force(ctx, &forced));
     plan = picked(ctx, p);
@@ -97,15 +98,16 @@ static void test_line(tg_context *ctx)
 {
     tg_problem p = product(64, 128, 1024, TG_F32);
     line_text line, again;
-    tg_tile tile;
     CHECK(!is_tuned(ctx, p));
-    if (!add_other_row(ctx, p, line, &tile))
+    const int row = add_other_row(ctx, p, line);
+    const tg_tile tile = tg_tile_at(row);
+    if (row < 0)
         return;
     CHECK_TEXT(line, "f32 NN 64x128x1024 *1 threads");
     CHECK_TEXT(line, tg_device_name(ctx));
     CHECK_TEXT(line, " +8%");
     test_bucket(ctx, p);
-    test_precedence(ctx, p, tile);
+    test_precedence(ctx, p, row);
     p.m = 50, p.n = 150, p.k = 800; /* of the same bucket, so it is the same line */
     p.a.row_stride = p.k, p.b.row_stride = p.c.row_stride = p.n;
     CHECK_OK(ctx, tg_tuning_print(ctx, &p, &tile, 8, again));
@@ -119,9 +121,8 @@ static void test_line(tg_context *ctx)
 static void test_many(tg_context *ctx)
 {
     enum { LINES = 30 };
-    tg_tile tile = {{0, 0, 0}, {0, 0}, {0, 0}, 0, 0, 0, TG_DOT, {0, 0, 0}};
     line_text line;
-    add_other_row(ctx, product(64, 128, 1024, TG_F32), line, &tile);
+    const tg_tile tile = tg_tile_at(add_other_row(ctx, product(64, 128, 1024, TG_F32), line));
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < LINES; i++) {
             const uint64_t h = test_hash((uint64_t)i);
@@ -151,8 +152,9 @@ static void test_refusals(tg_context *ctx)
 {
     const tg_problem p = product(64, 128, 1024, TG_F32);
     line_text line;
-    tg_tile tile;
-    if (!add_other_row(ctx, p, line, &tile))
+    const int row = add_other_row(ctx, p, line);
+    tg_tile tile = tg_tile_at(row);
+    if (row < 0)
         return;
     CHECK_OK(ctx, tg_tuning_add(ctx, line));
     const char *device = tg_device_name(ctx), *library = strstr(line, " = v1 ") + 6;
@@ -278,8 +280,7 @@ static void test_file(tg_context *ctx)
     const tg_problem p = product(64, 128, 1024, TG_F32);
     static char text[20 * TG_TUNING_LINE];
     line_text line;
-    tg_tile tile;
-    if (!add_other_row(ctx, p, line, &tile))
+    if (add_other_row(ctx, p, line) < 0)
         return;
     const size_t length = (size_t)snprintf(
         text, sizeof text, "# comment\n\nnonsense\n%s and more\n%.30s\n%s\r\n%0900d\n%s = v9\n",
