@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "api.h"
+#include "elements.h"
 #include "test.h"
 
 typedef char line_text[TG_TUNING_LINE];
@@ -203,17 +204,18 @@ static void test_refusals(tg_context *ctx)
  */
 
 /* Whatever line a CPU takes, its sums have the same bits as the chooser's. */
-static void test_same_bits(void)
+static void test_same_bits(tg_type type, tg_type c_type)
 {
-    static float a[M * K], b[K * N], wanted[M * N], c[M * N];
-    tg_problem p = product(M, N, K, TG_F32);
+    static double a[M * K], b[K * N], wanted[M * N], c[M * N]; /* room for any type */
+    tg_problem p = product(M, N, K, type);
     tg_context *ctx;
     int ways = 0;
     for (int i = 0; i < M * K; i++)
-        a[i] = (float)(test_hash((uint64_t)i) % 2000) / 999 - 1;
+        element_put(type, a, i, (double)(test_hash((uint64_t)i) % 2000) / 999 - 1);
     for (int i = 0; i < K * N; i++)
-        b[i] = (float)(test_hash(~(uint64_t)i) % 2000) / 999 - 1;
+        element_put(type, b, i, (double)(test_hash(~(uint64_t)i) % 2000) / 999 - 1);
     p.a.data = a, p.b.data = b, p.c.data = wanted;
+    p.c.type = c_type;
     CHECK_INT(tg_open(&ctx, api_backend(), 0), TG_OK);
     CHECK_OK(ctx, tg_gemm(ctx, &p));
     p.c.data = c;
@@ -228,10 +230,10 @@ static void test_same_bits(void)
                 continue;
             CHECK(is_tuned(ctx, p));
             CHECK_OK(ctx, tg_gemm(ctx, &p));
-            CHECK_SAY(memcmp(c, wanted, sizeof c) == 0, "other bits: %s", line);
+            CHECK_SAY(memcmp(c, wanted, M * N * tg_type_size(c_type)) == 0, "other bits: %s", line);
             ways++;
         }
-    CHECK_SAY(ways >= 4, "%d ways", ways);
+    CHECK_SAY(ways >= 4, "%s: %d ways", tg_type_name(type), ways);
     tg_close(ctx);
 }
 
@@ -331,8 +333,11 @@ void test_tuning(void)
     test_refusals(ctx);
     test_file(ctx);
     tg_close(ctx);
-    if (api_is_cpu())
-        test_same_bits();
+    if (api_is_cpu()) {
+        test_same_bits(TG_F32, TG_F32);
+        test_same_bits(TG_F64, TG_F64);
+        test_same_bits(TG_BF16, TG_F32);
+    }
     before ? setenv("TILEGEMM_TUNING", before, 1) : unsetenv("TILEGEMM_TUNING");
     free(before);
 }
