@@ -17,12 +17,7 @@ enum { M = 100, N = 90, K = 1100 };
 
 static tg_problem product(int64_t m, int64_t n, int64_t k, tg_type type)
 {
-    tg_problem p = TG_PROBLEM_INIT;
-    p.m = m, p.n = n, p.k = k;
-    p.a = (tg_input){NULL, k, 1, 0, type};
-    p.b = (tg_input){NULL, n, 1, 0, type};
-    p.c = (tg_output){NULL, n, 1, 0, type};
-    return p;
+    return api_product(m, n, k, type, NULL, NULL, NULL);
 }
 
 static tg_plan picked(tg_context *ctx, tg_problem p)
