@@ -64,12 +64,21 @@ static const option option_table[] = {
     {"--help", NULL, FLAG, AT(help), "print this"},
 };
 
-static int takes(const cli_command *command, const char *name)
+static int takes(const char *const *names, const char *name)
 {
     int is_taken = strcmp(name, "--help") == 0;
-    for (int i = 0; command->options[i]; i++)
-        is_taken |= strcmp(command->options[i], name) == 0;
+    for (int i = 0; names[i]; i++)
+        is_taken |= strcmp(names[i], name) == 0;
     return is_taken;
+}
+
+int cli_takes_only(const cli_options *options, const char *mode, const char *const *names)
+{
+    for (size_t i = 0; i < sizeof(option_table) / sizeof(option_table[0]); i++) {
+        if (options->given >> i & 1 && !takes(names, option_table[i].name))
+            return cli_misuse("%s does nothing with %s", option_table[i].name, mode);
+    }
+    return CLI_OK;
 }
 
 /* The option that the first `length` characters of the argument name, if the command takes it. */
@@ -82,7 +91,7 @@ static const option *find_option(const cli_command *command, const char *name, s
     for (size_t i = 0; i < sizeof(option_table) / sizeof(option_table[0]); i++) {
         const option *one = &option_table[i];
         if (strlen(one->name) == length && memcmp(one->name, name, length) == 0)
-            return takes(command, one->name) ? one : NULL;
+            return takes(command->options, one->name) ? one : NULL;
     }
     return NULL;
 }
@@ -162,6 +171,7 @@ static int parse_option(const cli_command *command, char **argv, int *at, cli_op
     if (!text)
         return cli_misuse("%s needs a value: %s %s", one->name, one->name, one->value);
     *at += !equals && one->kind != FLAG;
+    options->given |= 1ull << (one - option_table);
     return set_option(options, one, text);
 }
 
@@ -206,7 +216,7 @@ void cli_print_options(const cli_command *command)
         char left[CLI_NAME];
         snprintf(left, sizeof left, "%s%s%s", one->name, one->value ? " " : "",
                  one->value ? one->value : "");
-        if (takes(command, one->name))
+        if (takes(command->options, one->name))
             print_help_lines(left, one->help);
     }
 }

@@ -187,6 +187,8 @@ static int prepare(bench *b)
 {
     char text[CLI_NAME];
     int rc = make_runners(b);
+    if (rc == CLI_OK && b->options->roofline)
+        rc = cli_temporary_try(b->options->roofline);
     if (rc == CLI_OK)
         rc = measure_roof(b);
     if (rc == CLI_OK && tg_peak(b->machine.ctx, b->options->type, &b->peak) != TG_OK)

@@ -48,6 +48,7 @@ typedef struct cli_options {
     int threads, rounds, batch; /* 0: not given */
     int trans_a, trans_b, verify, quiet, json, report, counted, show, help;
     double alpha, beta;     /* beta: NaN if not given */
+    uint64_t given;         /* a bit for each option, in the order of args.c */
     char command[CLI_LINE]; /* the line that was typed, cut to fit */
 } cli_options;
 
@@ -70,6 +71,8 @@ int cli_tune(const cli_options *options);
 /* CLI_OK, or CLI_MISUSED after saying why. The words are moved to the front of argv. */
 int cli_parse(const cli_command *command, int argc, char **argv, cli_options *options);
 void cli_print_options(const cli_command *command);
+/* CLI_OK, or CLI_MISUSED after saying which option is given that is none of those of the mode. */
+int cli_takes_only(const cli_options *options, const char *mode, const char *const *names);
 /* False unless all of the text is a number low <= *value <= high in plain digits. */
 int cli_parse_int(const char *text, int64_t low, int64_t high, int64_t *value);
 /* "512" is a cube, "128x256x512" is m x n x k. The batch is 1. */
@@ -107,6 +110,10 @@ void cli_print_bar(double share, int width);
 void cli_show_progress(int64_t done, int64_t all);
 /* "1.5 MiB" in text[CLI_NAME], and the text. */
 const char *cli_bytes_text(double bytes, char *text);
+/* Bytes of the letter in UTF-8 that the text starts with; 0: none, or what controls a terminal. */
+int cli_letter_bytes(const char *text);
+/* The text to stdout, with a ? for each byte that is of no such letter. */
+void cli_print_text(const char *text);
 /* The text as a JSON string, to stdout. */
 void cli_print_json_text(const char *text);
 /* Rates are told in GFLOP/s or TFLOP/s, whichever suits the peak. */
@@ -371,6 +378,11 @@ void cli_npy_discard(cli_npy_out *file);
 int cli_temporary_make(const char *path);
 int cli_temporary_keep(const char *path);
 void cli_temporary_discard(void);
+/* CLI_OK if one could be made now, or CLI_FAILED after saying why not. */
+int cli_temporary_try(const char *path);
+/* The same of text. *_open: NULL after saying why; *_close: it is kept if all of it was written. */
+FILE *cli_temporary_open(const char *path);
+int cli_temporary_close(FILE *file, const char *path);
 
 /* ---------------------------------------------------------------------------- tuning_file.c */
 /* The lines of a tuning file, "KEY = VALUE" and others. */

@@ -15,7 +15,10 @@ _tilegemm()
     --type) words='f32 f64 f16 bf16 i8 u8' ;;
     --trans) words='NN NT TN TT' ;;
     --once) words="$("$program" tiles 2>/dev/null | sed -n "$rows")" ;;
-    --tile) words="all $("$program" tiles 2>/dev/null | sed -n "$rows")" ;;
+    --tile)
+        words=$("$program" tiles 2>/dev/null | sed -n "$rows")
+        [ "$command" != bench ] || words+=" all"
+        ;;
     *)
         case $current in
         -*) words=$("$program" "$command" --help 2>/dev/null | sed -n "$names") ;;

@@ -241,7 +241,9 @@ static int climb(ladder *x)
         printf("%lld x %lld x %lld, %s, %s\n", (long long)s.m, (long long)s.n, (long long)s.k,
                tg_type_name(x->options->type), tg_device_name(x->machine.ctx));
     fflush(stdout);
-    int rc = race(x);
+    int rc = x->options->plot ? cli_temporary_try(x->options->plot) : CLI_OK;
+    if (rc == CLI_OK)
+        rc = race(x);
     if (rc != CLI_OK)
         return rc;
     x->rate = cli_rate_for(x->peak);
@@ -280,7 +282,10 @@ int cli_ladder(const cli_options *options)
     ladder x = {.options = options,
                 .shape = {512, 512, 512, 1},
                 .rounds = options->rounds ? options->rounds : ROUNDS};
+    static const char *const once[] = {"--backend", "--threads", "--type", "--once", NULL};
     int rc = cli_words_shape(options, &x.shape);
+    if (rc == CLI_OK && options->once)
+        rc = cli_takes_only(options, "--once", once);
     if (rc == CLI_OK && options->peer_count > 1)
         rc = cli_misuse("ladder takes one --peer, and %d were given", options->peer_count);
     if (rc == CLI_OK)

@@ -106,10 +106,15 @@ static int dispatch(int argc, char **argv)
     if (argc < 2)
         return cli_misuse("which command?");
     const char *name = argv[1];
-    if (strcmp(name, "--version") == 0)
+    int is_version = strcmp(name, "--version") == 0, wants_help = strcmp(name, "help") == 0;
+    int is_overview =
+        strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || (wants_help && argc == 2);
+    int most = is_version || is_overview ? 2 : wants_help ? 3 : argc;
+    if (argc > most)
+        return cli_misuse("%s takes no argument such as \"%s\"", name, argv[most]);
+    if (is_version)
         return printf("tilegemm %s\n", tg_version()) > 0 ? CLI_OK : CLI_FAILED;
-    int wants_help = strcmp(name, "help") == 0;
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || (wants_help && argc == 2))
+    if (is_overview)
         return print_help();
     if (wants_help)
         name = argv[2];

@@ -128,7 +128,9 @@ static int check_type(const char *path, const char *descr, tg_type *type)
         return cli_fail("%s holds big-endian elements (\"%s\"): convert it with astype('<f4') or "
                         "astype('<f8')",
                         path, descr);
-    if (descr[0] && strchr("iub", descr[1]))
+    if (descr[0] && descr[1] == 'b')
+        return cli_fail("%s holds booleans (\"%s\"): convert it with astype('uint8')", path, descr);
+    if (descr[0] && strchr("iu", descr[1]))
         return cli_fail("%s holds integers (\"%s\"), and of those int8 and uint8 are multiplied: "
                         "convert it with astype('float32') or astype('float64')",
                         path, descr);

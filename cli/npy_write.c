@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * New .npy files, as mapped memory. One lives under a temporary name in the folder of its target
- * until it is kept, and leaves nothing behind if the program fails or is interrupted before.
+ * New .npy files, as mapped memory, and new files of text. One lives under a temporary name in the
+ * folder of its target until it is kept, and leaves nothing behind if the program fails or is
+ * interrupted before.
  */
 #define _XOPEN_SOURCE 700
 #include "cli.h"
@@ -104,6 +105,39 @@ void cli_temporary_discard(void)
     if (has_temporary)
         unlink(temporary_path);
     has_temporary = 0;
+}
+
+int cli_temporary_try(const char *path)
+{
+    int fd = cli_temporary_make(path);
+    if (fd < 0)
+        return CLI_FAILED;
+    close(fd);
+    cli_temporary_discard();
+    return CLI_OK;
+}
+
+FILE *cli_temporary_open(const char *path)
+{
+    int fd = cli_temporary_make(path);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (fd >= 0 && !file) {
+        cli_fail("%s cannot be written: %s", path, strerror(errno));
+        close(fd);
+        cli_temporary_discard();
+    }
+    return file;
+}
+
+int cli_temporary_close(FILE *file, const char *path)
+{
+    int is_written = fflush(file) == 0 && fsync(fileno(file)) == 0 && !ferror(file);
+    int error = errno;
+    fclose(file);
+    if (is_written)
+        return cli_temporary_keep(path);
+    cli_temporary_discard();
+    return cli_fail("%s cannot be written: %s", path, strerror(error));
 }
 
 static size_t format_header(char *text, int64_t rows, int64_t cols, tg_type type)

@@ -60,6 +60,7 @@ static void print_instruction_sets(void)
     static const char *const names[] = {"portable", "avx2", "avx512", "neon"};
     const char *given = getenv("TILEGEMM_ISA");
     char *before = given ? strdup(given) : NULL;
+    setenv("TILEGEMM_TUNING", "", 1); /* a trace has told of its lines */
     printf("  %-16s", "instructions");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         tg_context *ctx;

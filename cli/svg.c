@@ -48,13 +48,14 @@ static const char style_text[] = "<style>\n"
 /* --------------------------------------------------------------------------------- the elements */
 static void put_escaped(FILE *file, const char *text)
 {
-    for (; *text; text++) {
+    for (int bytes; *text; text += bytes ? bytes : 1) {
+        bytes = cli_letter_bytes(text);
         if (*text == '<')
             fputs("&lt;", file);
         else if (*text == '&')
             fputs("&amp;", file);
         else
-            fputc(*text, file);
+            fprintf(file, "%.*s", bytes ? bytes : 3, bytes ? text : "\xef\xbf\xbd");
     }
 }
 
@@ -81,7 +82,7 @@ static void put_mark(FILE *file, double x, double y, int series)
 
 static FILE *start(const cli_plot *plot, double height)
 {
-    FILE *file = fopen(plot->path, "w");
+    FILE *file = cli_temporary_open(plot->path);
     if (!file)
         return NULL;
     fprintf(file,
@@ -99,9 +100,7 @@ static FILE *start(const cli_plot *plot, double height)
 static int finish(const cli_plot *plot, FILE *file)
 {
     fputs("</svg>\n", file);
-    int is_bad = ferror(file) != 0;
-    is_bad |= fclose(file) != 0;
-    return is_bad ? cli_fail("%s cannot be written", plot->path) : CLI_OK;
+    return cli_temporary_close(file, plot->path);
 }
 
 /* 1, 2 and 5 times the powers of ten; the next one after x. */
@@ -134,7 +133,7 @@ int cli_plot_bars(const cli_plot *plot, const cli_bar *bars, int count)
         most = fmax(most, bars[i].value);
     FILE *file = start(plot, bottom + 44);
     if (!file)
-        return cli_fail("%s cannot be written", plot->path);
+        return CLI_FAILED;
     double scale = (WIDTH - NAMES - NOTES) / most;
     double step = next_tick(most / 8);
     for (double tick = 0; tick <= most; tick += step) {
@@ -292,7 +291,7 @@ int cli_plot_roofline(const cli_plot *plot, const cli_point *points, int count)
     axes a = fit_axes(plot, points, count);
     FILE *file = start(plot, HEIGHT);
     if (!file)
-        return cli_fail("%s cannot be written", plot->path);
+        return CLI_FAILED;
     put_axes(file, &a, plot->unit);
     put_roof(file, &a, plot);
     put_points(file, &a, plot, points, count);

@@ -110,8 +110,7 @@ const char *cli_bytes_text(double bytes, char *text)
     return text;
 }
 
-/* Bytes of the letter in UTF-8 that the text starts with, or 0. */
-static int letter_bytes(const char *text)
+int cli_letter_bytes(const char *text)
 {
     static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
     const unsigned char first = (unsigned char)*text;
@@ -123,20 +122,30 @@ static int letter_bytes(const char *text)
         letter = letter << 6 | (text[i] & 0x3f);
     }
     const int is_half = letter >> 11 == 0x1b; /* of a pair in UTF-16 */
-    return more >= 0 && letter >= least[more] && letter <= 0x10ffff && !is_half ? more + 1 : 0;
+    const int is_none = is_half || (letter & 0xfffe) == 0xfffe || letter > 0x10ffff;
+    const int is_control = letter < ' ' || (letter >= 0x7f && letter < 0xa0);
+    return more >= 0 && letter >= least[more] && !is_none && !is_control ? more + 1 : 0;
+}
+
+void cli_print_text(const char *text)
+{
+    for (int bytes; *text; text += bytes ? bytes : 1) {
+        bytes = cli_letter_bytes(text);
+        printf("%.*s", bytes ? bytes : 1, bytes ? text : "?");
+    }
 }
 
 void cli_print_json_text(const char *text)
 {
     putchar('"');
     for (int bytes; *text; text += bytes ? bytes : 1) {
-        bytes = letter_bytes(text);
-        if (bytes == 0)
+        bytes = cli_letter_bytes(text);
+        if ((unsigned char)*text < ' ')
+            printf("\\u%04x", (unsigned)*text);
+        else if (bytes == 0)
             printf("\\ufffd");
         else if (*text == '"' || *text == '\\')
             printf("\\%c", *text);
-        else if (bytes == 1 && *text < ' ')
-            printf("\\u%04x", (unsigned)*text);
         else
             printf("%.*s", bytes, text);
     }

@@ -68,7 +68,8 @@ static int store(tuner *x, const bucket *b, int is_kept, double gain)
 {
     char line[TG_TUNING_LINE];
     cli_lines lines;
-    int rc = print_line(x, b->first, &x->heat[1].tile, (int)lrint(100 * (gain - 1)), line);
+    const int percent = is_kept ? (int)lrint(100 * (gain - 1)) : 0;
+    int rc = print_line(x, b->first, &x->heat[1].tile, percent, line);
     if (rc != CLI_OK)
         return rc;
     const int lock = cli_tuning_lock(x->path);
@@ -215,8 +216,14 @@ static int run(tuner *x)
 /* --show, --import and --export, in an order that shows what has become of the file. */
 static int manage(tuner *x)
 {
+    static const char *const names[] = {"--show", "--export", "--import", NULL};
     const cli_options *o = x->options;
-    int rc = cli_tuning_path(x->path, sizeof x->path);
+    const char *mode = o->import_from ? "--import" : o->export_to ? "--export" : "--show";
+    int rc = cli_takes_only(o, mode, names);
+    if (rc == CLI_OK && o->word_count > 0)
+        rc = cli_misuse("%s takes no shape such as \"%s\"", mode, o->words[0]);
+    if (rc == CLI_OK)
+        rc = cli_tuning_path(x->path, sizeof x->path);
     if (rc == CLI_OK && o->import_from)
         rc = cli_tuning_import(x->path, o->import_from);
     if (rc == CLI_OK && o->export_to)

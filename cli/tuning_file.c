@@ -133,21 +133,14 @@ int cli_tuning_lock(const char *path)
 int cli_lines_write(const cli_lines *lines, const char *path)
 {
     make_folders(path);
-    int fd = cli_temporary_make(path);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    FILE *file = cli_temporary_open(path);
     if (!file)
         return CLI_FAILED;
     if (lines->count == 0 || strcmp(lines->items[0], header) != 0)
         fprintf(file, "%s\n", header);
     for (int i = 0; i < lines->count; i++)
         fprintf(file, "%s\n", lines->items[i]);
-    int is_written = fflush(file) == 0 && fsync(fd) == 0 && !ferror(file);
-    int error = errno;
-    fclose(file);
-    if (is_written)
-        return cli_temporary_keep(path);
-    cli_temporary_discard();
-    return cli_fail("%s cannot be written: %s", path, strerror(error));
+    return cli_temporary_close(file, path);
 }
 
 /* ------------------------------------------------------------------------------------ verdicts */
@@ -189,6 +182,17 @@ static tg_status judge(const devices *d, const char *line, const char **reason)
     return status;
 }
 
+static void print_line(const char *mark, const char *line, const char *why_not, const char *reason)
+{
+    printf("%s ", mark);
+    cli_print_text(line);
+    if (*why_not) {
+        printf("\n    %s: ", why_not);
+        cli_print_text(reason);
+    }
+    printf("\n");
+}
+
 /* Prints each line with a mark, and why it is not used. Lines that are not good on their device, as
  * far as can be seen from here, are taken out if they are to be. */
 static int show_lines(cli_lines *lines, int takes_out)
@@ -203,14 +207,10 @@ static int show_lines(cli_lines *lines, int takes_out)
         const tg_status status = is_line ? judge(&d, line, &reason) : TG_OK;
         const int is_bad = status != TG_OK && status != TG_NO_DEVICE;
         used += is_line && status == TG_OK;
+        const cli_mark mark = status == TG_OK ? CLI_GOOD : is_bad ? CLI_BAD : CLI_NONE;
+        const char *why_not = takes_out && is_bad ? "left out" : "not used";
         if (is_line)
-            printf("%s %s\n",
-                   cli_mark_text(status == TG_OK ? CLI_GOOD
-                                 : is_bad        ? CLI_BAD
-                                                 : CLI_NONE),
-                   line);
-        if (status != TG_OK)
-            printf("    %s: %s\n", takes_out && is_bad ? "left out" : "not used", reason);
+            print_line(cli_mark_text(mark), line, status == TG_OK ? "" : why_not, reason);
         if (takes_out && (is_bad || !is_line))
             free(line);
         else

@@ -110,7 +110,7 @@ static tg_status scan(tg_context *ctx, const char *text, line *x)
                &x->threads, &device) != 8 ||
         sscanf(equals, " = v%9d %31s %95s +%9d%%", &x->format, x->library, x->tiling,
                &x->percent) != 4 ||
-        text + device > equals)
+        x->percent < 0 || text + device > equals)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "\"%.80s\" is no line of a tuning file", text);
     snprintf(x->device, sizeof x->device, "%.*s", (int)tg_min(equals - text - device, 127),
              text + device);
@@ -244,6 +244,8 @@ tg_status tg_tuning_print(tg_context *ctx, const tg_problem *problem, const tg_t
         return status;
     if (!tile || !text)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "%s is NULL", tile ? "line" : "tile");
+    if (percent < 0)
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "percent = %d is negative", percent);
     if (trans_of(&p) < 0)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "a matrix without a unit stride has no tuning lines");
     snprintf(x.backend, sizeof x.backend, "%s", ctx->backend->name);

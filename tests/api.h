@@ -28,6 +28,10 @@ int api_is_cpu(void);
 /* Memory of the context's device that holds a copy of the bytes at host. */
 void *api_upload(tg_context *ctx, const void *host, size_t bytes);
 
+/* m x k by k x n, all row-major and of one type. */
+tg_problem api_product(int64_t m, int64_t n, int64_t k, tg_type type, const void *a, const void *b,
+                       void *c);
+
 /* Multiplies m x k by k x n integers and compares with ==. 0: wrong, or an error. */
 int multiplies(tg_context *ctx, int m, int n, int k, unsigned seed);
 

@@ -126,15 +126,7 @@ static void test_blas(tg_context *ctx)
 
 /* -------------------------------------------------------------------------- the general form */
 
-static tg_problem good_problem(void)
-{
-    tg_problem p = TG_PROBLEM_INIT;
-    p.m = M, p.n = N, p.k = K;
-    p.a = (tg_input){a, K, 1, 0, TG_F64};
-    p.b = (tg_input){b, N, 1, 0, TG_F64};
-    p.c = (tg_output){c, N, 1, 0, TG_F64};
-    return p;
-}
+static tg_problem good_problem(void) { return api_product(M, N, K, TG_F64, a, b, c); }
 
 /* The three functions that take a problem refuse it alike. */
 static void refuse_problem(tg_context *ctx, const tg_problem *p, tg_status expected,

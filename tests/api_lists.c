@@ -30,14 +30,8 @@ static void take(tg_context *ctx)
 
 static void fill_list(tg_problem list[ITEMS])
 {
-    for (int x = 0; x < ITEMS; x++) {
-        tg_problem p = TG_PROBLEM_INIT;
-        p.m = p.n = p.k = SIDE;
-        p.a = (tg_input){a + x * ROOM, SIDE, 1, 0, TG_F32};
-        p.b = (tg_input){b + x * ROOM, SIDE, 1, 0, TG_F32};
-        p.c = (tg_output){c + x * ROOM, SIDE, 1, 0, TG_F32};
-        list[x] = p;
-    }
+    for (int x = 0; x < ITEMS; x++)
+        list[x] = api_product(SIDE, SIDE, SIDE, TG_F32, a + x * ROOM, b + x * ROOM, c + x * ROOM);
 }
 
 static void refused(tg_context *ctx, tg_status given, tg_status expected, const char *parts,

@@ -123,12 +123,7 @@ static void test_rectangles(tg_context *ctx)
 
 static tg_problem three(double *a, double *b, double *c)
 {
-    tg_problem p = TG_PROBLEM_INIT;
-    p.m = p.n = p.k = 4;
-    p.a = (tg_input){a, 4, 1, 0, TG_F64};
-    p.b = (tg_input){b, 4, 1, 0, TG_F64};
-    p.c = (tg_output){c, 4, 1, 0, TG_F64};
-    return p;
+    return api_product(4, 4, 4, TG_F64, a, b, c);
 }
 
 static void test_named(tg_context *ctx)

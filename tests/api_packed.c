@@ -17,15 +17,7 @@ enum { M = 9, N = 50, K = 70, MOST = 96 };
 static double a[MOST * MOST], b[MOST * MOST], c[MOST * MOST];
 static _Alignas(64) char memory[1 << 17], other_memory[1 << 17];
 
-static tg_problem problem(tg_type type)
-{
-    tg_problem p = TG_PROBLEM_INIT;
-    p.m = M, p.n = N, p.k = K;
-    p.a = (tg_input){a, K, 1, 0, type};
-    p.b = (tg_input){b, N, 1, 0, type};
-    p.c = (tg_output){c, N, 1, 0, type};
-    return p;
-}
+static tg_problem problem(tg_type type) { return api_product(M, N, K, type, a, b, c); }
 
 static void poison_c(void)
 {

@@ -29,15 +29,7 @@ static void drop(tg_context *ctx)
     CHECK(!tg_free(ctx, a) && !tg_free(ctx, b) && !tg_free(ctx, c));
 }
 
-static tg_problem product(int m, int n, int k)
-{
-    tg_problem p = TG_PROBLEM_INIT;
-    p.m = m, p.n = n, p.k = k;
-    p.a = (tg_input){a, k, 1, 0, TG_F32};
-    p.b = (tg_input){b, n, 1, 0, TG_F32};
-    p.c = (tg_output){c, n, 1, 0, TG_F32};
-    return p;
-}
+static tg_problem product(int m, int n, int k) { return api_product(m, n, k, TG_F32, a, b, c); }
 
 static tg_problem square(void) { return product(SIDE, SIDE, SIDE); }
 

@@ -27,13 +27,8 @@ static void fill(void)
 /* 4 x 4 by 4 x 4, all row-major. */
 static tg_problem square(void)
 {
-    tg_problem p = TG_PROBLEM_INIT;
     fill();
-    p.m = p.n = p.k = 4;
-    p.a = (tg_input){device_a, 4, 1, 0, TG_F32};
-    p.b = (tg_input){device_b, 4, 1, 0, TG_F32};
-    p.c = (tg_output){device_c, 4, 1, 0, TG_F32};
-    return p;
+    return api_product(4, 4, 4, TG_F32, device_a, device_b, device_c);
 }
 
 static void send(tg_context *ctx)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "api.h"
+#include "elements.h"
 #include "test.h"
 
 typedef char line_text[TG_TUNING_LINE];
@@ -16,12 +17,7 @@ enum { M = 100, N = 90, K = 1100 };
 
 static tg_problem product(int64_t m, int64_t n, int64_t k, tg_type type)
 {
-    tg_problem p = TG_PROBLEM_INIT;
-    p.m = m, p.n = n, p.k = k;
-    p.a = (tg_input){NULL, k, 1, 0, type};
-    p.b = (tg_input){NULL, n, 1, 0, type};
-    p.c = (tg_output){NULL, n, 1, 0, type};
-    return p;
+    return api_product(m, n, k, type, NULL, NULL, NULL);
 }
 
 static tg_plan picked(tg_context *ctx, tg_problem p)
@@ -33,17 +29,18 @@ static tg_plan picked(tg_context *ctx, tg_problem p)
 
 static int is_tuned(tg_context *ctx, tg_problem p) { return picked(ctx, p).is_tuned; }
 
-/* Has a line for the problem been added with a row that the chooser does not take? */
-static int add_other_row(tg_context *ctx, tg_problem p, line_text line, tg_tile *tile)
+/* Adds a line for the problem with a row that the chooser does not take: that row, or -1. */
+static int add_other_row(tg_context *ctx, tg_problem p, line_text line)
 {
     const int chosen = picked(ctx, p).row;
     for (int row = tg_tile_count() - 1; row >= 0; row--) {
-        *tile = tg_tile_at(row);
-        CHECK_OK(ctx, tg_tuning_print(ctx, &p, tile, 8, line));
+        const tg_tile tile = tg_tile_at(row);
+        CHECK_OK(ctx, tg_tuning_print(ctx, &p, &tile, 8, line));
         if (row != chosen && tg_tuning_add(ctx, line) == TG_OK)
-            return 1;
+            return row;
     }
-    return CHECK_SAY(0, "no line for this device was taken");
+    CHECK_SAY(0, "no line for this device was taken");
+    return -1;
 }
 
 /* ------------------------------------------------------------------------------ what it is for */
@@ -79,12 +76,12 @@ static void test_bucket(tg_context *ctx, tg_problem p)
     CHECK_OK(ctx, tg_set_threads(ctx, 2));
 }
 
-static void test_precedence(tg_context *ctx, tg_problem p, tg_tile tuned)
+static void test_precedence(tg_context *ctx, tg_problem p, int row)
 {
-    const tg_tile forced = tg_tile_at(tg_tile_find("t64x64x16_v2"));
+    const tg_tile tuned = tg_tile_at(row), forced = tg_tile_at(tg_tile_find("t64x64x16_v2"));
     tg_plan plan = picked(ctx, p);
     CHECK(plan.is_tuned && plan.tile.form == tuned.form && plan.tile.vec == tuned.vec);
-    CHECK_INT(tg_tile_find(tg_tile_name(plan.row)), plan.row);
+    CHECK_INT(plan.row, row);
     CHECK(multiplies(ctx, 64, 128, 1024, 1));
     CHECK_OK(ctx, tg_force(ctx, &forced));
     plan = picked(ctx, p);
@@ -97,19 +94,21 @@ static void test_line(tg_context *ctx)
 {
     tg_problem p = product(64, 128, 1024, TG_F32);
     line_text line, again;
-    tg_tile tile;
     CHECK(!is_tuned(ctx, p));
-    if (!add_other_row(ctx, p, line, &tile))
+    const int row = add_other_row(ctx, p, line);
+    const tg_tile tile = tg_tile_at(row);
+    if (row < 0)
         return;
     CHECK_TEXT(line, "f32 NN 64x128x1024 *1 threads");
     CHECK_TEXT(line, tg_device_name(ctx));
     CHECK_TEXT(line, " +8%");
     test_bucket(ctx, p);
-    test_precedence(ctx, p, tile);
+    test_precedence(ctx, p, row);
     p.m = 50, p.n = 150, p.k = 800; /* of the same bucket, so it is the same line */
     p.a.row_stride = p.k, p.b.row_stride = p.c.row_stride = p.n;
     CHECK_OK(ctx, tg_tuning_print(ctx, &p, &tile, 8, again));
     CHECK_SAY(strcmp(line, again) == 0, "%s\n%s", line, again);
+    CHECK_REFUSED(ctx, tg_tuning_print(ctx, &p, &tile, -8, again), TG_BAD_ARGUMENT, "percent = -8");
     p.a.col_stride = 2, p.a.row_stride = 4000;
     CHECK_REFUSED(ctx, tg_tuning_print(ctx, &p, &tile, 8, again), TG_NOT_SUPPORTED, "unit stride");
 }
@@ -118,9 +117,8 @@ static void test_line(tg_context *ctx)
 static void test_many(tg_context *ctx)
 {
     enum { LINES = 30 };
-    tg_tile tile = {{0, 0, 0}, {0, 0}, {0, 0}, 0, 0, 0, TG_DOT, {0, 0, 0}};
     line_text line;
-    add_other_row(ctx, product(64, 128, 1024, TG_F32), line, &tile);
+    const tg_tile tile = tg_tile_at(add_other_row(ctx, product(64, 128, 1024, TG_F32), line));
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < LINES; i++) {
             const uint64_t h = test_hash((uint64_t)i);
@@ -150,8 +148,9 @@ static void test_refusals(tg_context *ctx)
 {
     const tg_problem p = product(64, 128, 1024, TG_F32);
     line_text line;
-    tg_tile tile;
-    if (!add_other_row(ctx, p, line, &tile))
+    const int row = add_other_row(ctx, p, line);
+    tg_tile tile = tg_tile_at(row);
+    if (row < 0)
         return;
     CHECK_OK(ctx, tg_tuning_add(ctx, line));
     const char *device = tg_device_name(ctx), *library = strstr(line, " = v1 ") + 6;
@@ -164,6 +163,7 @@ static void test_refusals(tg_context *ctx)
     refuse(ctx, line, " = ", " ", TG_BAD_ARGUMENT, "is no line");
     refuse(ctx, line, "threads", "thread", TG_BAD_ARGUMENT, "is no line");
     refuse(ctx, line, "+8%", "8%", TG_BAD_ARGUMENT, "is no line");
+    refuse(ctx, line, "+8%", "+-8%", TG_BAD_ARGUMENT, "is no line");
     refuse(ctx, line, "+8%", "+8% and more", TG_BAD_ARGUMENT, "to be written");
     refuse(ctx, line, "64x", "064x", TG_BAD_ARGUMENT, "to be written");
     refuse(ctx, line, "64x", "65x", TG_BAD_ARGUMENT, "65 is no power of two");
@@ -199,17 +199,18 @@ static void test_refusals(tg_context *ctx)
  */
 
 /* Whatever line a CPU takes, its sums have the same bits as the chooser's. */
-static void test_same_bits(void)
+static void test_same_bits(tg_type type, tg_type c_type)
 {
-    static float a[M * K], b[K * N], wanted[M * N], c[M * N];
-    tg_problem p = product(M, N, K, TG_F32);
+    static double a[M * K], b[K * N], wanted[M * N], c[M * N]; /* room for any type */
+    tg_problem p = product(M, N, K, type);
     tg_context *ctx;
     int ways = 0;
     for (int i = 0; i < M * K; i++)
-        a[i] = (float)(test_hash((uint64_t)i) % 2000) / 999 - 1;
+        element_put(type, a, i, (double)(test_hash((uint64_t)i) % 2000) / 999 - 1);
     for (int i = 0; i < K * N; i++)
-        b[i] = (float)(test_hash(~(uint64_t)i) % 2000) / 999 - 1;
+        element_put(type, b, i, (double)(test_hash(~(uint64_t)i) % 2000) / 999 - 1);
     p.a.data = a, p.b.data = b, p.c.data = wanted;
+    p.c.type = c_type;
     CHECK_INT(tg_open(&ctx, api_backend(), 0), TG_OK);
     CHECK_OK(ctx, tg_gemm(ctx, &p));
     p.c.data = c;
@@ -224,10 +225,10 @@ static void test_same_bits(void)
                 continue;
             CHECK(is_tuned(ctx, p));
             CHECK_OK(ctx, tg_gemm(ctx, &p));
-            CHECK_SAY(memcmp(c, wanted, sizeof c) == 0, "other bits: %s", line);
+            CHECK_SAY(memcmp(c, wanted, M * N * tg_type_size(c_type)) == 0, "other bits: %s", line);
             ways++;
         }
-    CHECK_SAY(ways >= 4, "%d ways", ways);
+    CHECK_SAY(ways >= 4, "%s: %d ways", tg_type_name(type), ways);
     tg_close(ctx);
 }
 
@@ -276,8 +277,7 @@ static void test_file(tg_context *ctx)
     const tg_problem p = product(64, 128, 1024, TG_F32);
     static char text[20 * TG_TUNING_LINE];
     line_text line;
-    tg_tile tile;
-    if (!add_other_row(ctx, p, line, &tile))
+    if (add_other_row(ctx, p, line) < 0)
         return;
     const size_t length = (size_t)snprintf(
         text, sizeof text, "# comment\n\nnonsense\n%s and more\n%.30s\n%s\r\n%0900d\n%s = v9\n",
@@ -328,8 +328,11 @@ void test_tuning(void)
     test_refusals(ctx);
     test_file(ctx);
     tg_close(ctx);
-    if (api_is_cpu())
-        test_same_bits();
+    if (api_is_cpu()) {
+        test_same_bits(TG_F32, TG_F32);
+        test_same_bits(TG_F64, TG_F64);
+        test_same_bits(TG_BF16, TG_F32);
+    }
     before ? setenv("TILEGEMM_TUNING", before, 1) : unsetenv("TILEGEMM_TUNING");
     free(before);
 }

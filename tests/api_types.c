@@ -13,11 +13,8 @@
 
 static tg_problem problem_of(const element_line *types, int64_t m, int64_t n, int64_t k)
 {
-    tg_problem p = TG_PROBLEM_INIT;
-    p.m = m, p.n = n, p.k = k;
-    p.a = (tg_input){NULL, k, 1, 0, types->a};
-    p.b = (tg_input){NULL, n, 1, 0, types->b};
-    p.c = (tg_output){NULL, n, 1, 0, types->c};
+    tg_problem p = api_product(m, n, k, types->a, NULL, NULL, NULL);
+    p.b.type = types->b, p.c.type = types->c;
     return p;
 }
 

@@ -117,6 +117,7 @@ def test_multiply_odd_files(t):
     for name, says in [
             ("header", "truncated"), ("magic", "not a NumPy"), ("data", "truncated"),
             ("more", "not one matrix"), ("big", "big-endian"), ("int", "integers"),
+            ("bool", "holds booleans.*uint8"),
             ("bf16", "bfloat16"), ("cube", "3 dimensions"), ("vector", "vector of 16"),
             ("scalar", "0 dimensions"), ("huge", "more than memory"), ("huger", "header"),
             ("negative", "header"), ("junk", "header"), ("twice", "header"), ("missing", "header"),

@@ -5,7 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from cli_suite import UTF8, LeftOut, Run, build_fake, on_terminal, start
+from cli_suite import UTF8, Run, build_fake, on_terminal, start
 
 KEY = "cpu f32 NN 32x64x32 *1 threads 1 "
 
@@ -14,8 +14,7 @@ def build_slow():
     """The environment under which the chooser is slower than any tiling."""
     env = {**build_fake("fake_slow.c", "slow.so"), "TILEGEMM_TUNING": "tuned/lines.txt"}
     Run("bench", "8", "--rounds", 1, env=env)
-    if not os.path.exists("slowed"):
-        raise LeftOut("nothing can stand before this library")
+    assert os.path.exists("slowed"), "the chooser is fast"
     return env
 
 
@@ -146,6 +145,9 @@ def test_tuning_folders(t):
         2 | is no shape                        | tune 8x
         2 | --trans takes                      | tune --trans XY
         """, env=here)
+    Path("corrupt.txt").write_bytes(b"\x1b[31mred\x7f \xc2\x9b \xff \xc3\xa9\n")
+    seen = on_terminal(["tune", "--show"], {"TILEGEMM_TUNING": "corrupt.txt", "NO_COLOR": "1"})
+    t.expect(seen.count("?[31mred? ?? ? \xe9".encode()) == 2, f"no control bytes: {seen}")
     for path, says in [("a_file/x", "cannot be read: Not a dir"), ("/dev/null", "not a regular"),
                        ("/proc/nowhere/x", "/proc/nowhere/x cannot be written: No such")]:
         t.refused(1, says, "tune", "1000000", env={"TILEGEMM_TUNING": path})

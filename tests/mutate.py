@@ -129,6 +129,8 @@ MUTATIONS = [
     ("tuning: a line is not read to its end", TUNING, "strcmp(again, text) != 0", "0"),
     ("tuning: an illegal tiling is used", TUNING, "    if (refusal)\n", "    if (0)\n"),
     ("tuning: a line changes bits", TUNING, "(has_block || ", "("),
+    ("tuning: a line changes bits of f64 and bf16", TUNING, "if (is_cpu && (has_block",
+     "if (is_cpu && type == TG_F32 && (has_block"),
     ("tuning: sizes are rounded down", TUNING, "tg_min(below + is_near_next,", "tg_min(below,"),
     ("tuning: a line is for any number of threads", TUNING,
      "return ctx->threads ? ctx->threads : ctx->limits.units;", "return 1;"),

@@ -34,6 +34,17 @@ void *api_upload(tg_context *ctx, const void *host, size_t bytes)
     return memory;
 }
 
+tg_problem api_product(int64_t m, int64_t n, int64_t k, tg_type type, const void *a, const void *b,
+                       void *c)
+{
+    tg_problem p = TG_PROBLEM_INIT;
+    p.m = m, p.n = n, p.k = k;
+    p.a = (tg_input){a, k, 1, 0, type};
+    p.b = (tg_input){b, n, 1, 0, type};
+    p.c = (tg_output){c, n, 1, 0, type};
+    return p;
+}
+
 /* The same on the host's copies of matrices; C comes back. */
 static int multiply_copies(tg_context *ctx, int m, int n, int k, const float *a, const float *b,
                            float *c)

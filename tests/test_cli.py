@@ -50,6 +50,14 @@ def test_usage(t):
         2 | --peer is for f32 and f64, not for   | bench 9 --type bf16 --peer x=libm.so.6
         2 | --json takes no value                | bench --json=1
         2 | is no shape                          | explain 1 2 b
+        2 | help takes no argument such as "x"   | help multiply x
+        2 | --version takes no argument such as  | --version x
+        2 | --help takes no argument such as "x" | --help x
+        2 | --json does nothing with --once      | ladder --once v4_reg --json --plot x.svg
+        2 | --rounds does nothing with --once    | ladder 8 --rounds 1 --once v4_reg
+        2 | --rounds does nothing with --show    | tune --show --rounds 3
+        2 | --type does nothing with --export    | tune --type f32 --export x
+        2 | --import takes no shape such as "8"  | tune --import x 8
         2 | a shape is                           | explain 1 2
         2 | takes a shape                        | explain
         2 | --trans takes                        | bench 64 --trans NX
@@ -68,9 +76,9 @@ def test_usage(t):
         1 | nowhere.so                           | bench 64 --peer x=./nowhere.so
         1 | has no                               | bench 64 --peer x=libm.so.6
         1 | no memory                            | bench 2000000000x2000000000x1
-        1 | nowhere/x.svg cannot be written      | bench 8 --rounds 1 --roofline nowhere/x.svg
-        1 | nowhere/x.svg cannot be written      | ladder 8 --rounds 1 --plot nowhere/x.svg
-        1 | /dev/full cannot be written          | ladder 8 --rounds 1 --plot /dev/full
+        1 | nowhere/x.svg cannot be written: No  | bench 1000000x1000000x1 --roofline nowhere/x.svg
+        1 | nowhere/x.svg cannot be written: No  | ladder 1000000x1000000x1 --plot nowhere/x.svg
+        1 | /dev/full is not a regular file      | ladder 8 --rounds 1 --plot /dev/full
         """)
     for text in ["0", "-1", "1.5", "2x", "", "99999999999999999999", " 2", "+2"]:
         t.refused(2, "--threads takes a whole number", "info", f"--threads={text}")
@@ -93,6 +101,10 @@ def test_unwritable_output(t):
 def test_info(t):
     t.good("info", says=["registers", "cpu", "cuda", "hip", "vector", "L1 cache", "units",
                          "instructions", "portable"])
+    Path("lines.txt").write_text("nonsense\n")
+    traced = {"TILEGEMM_TRACE": "1", "TILEGEMM_TUNING": "lines.txt"}
+    run = Run("info", "--backend", "cpu", env=traced)
+    t.expect(run.err.count("line 1 is skipped") == 1, "a line is skipped once", run)
     only = t.good("info", "--backend", "cpu")
     t.expect("cuda" not in only.out, "--backend limits what is told", only)
 
@@ -262,6 +274,16 @@ def test_plots(t):
     t.expect(is_plot("roof.svg", "peak ", "memory ", "64x64x64", "9x8x7"), "roofline", run)
     run = t.good("ladder", "32", "--rounds", 1, "--plot", "bars.svg")
     t.expect(is_plot("bars.svg", "peak ", "v0_global", "k10_warp", "the chooser"), "bars", run)
+    for command in [["bench", "8", "--roofline"], ["ladder", "8", "--plot"]]:
+        Path("old.svg").write_text("old")
+        before = sorted(os.listdir("."))
+        t.refused(1, "old.svg cannot be written: File too large", *command, "old.svg",
+                  "--rounds", 1, with_limit=1000)
+        t.expect(Path("old.svg").read_text() == "old", "an old file stays")
+        t.expect(sorted(os.listdir(".")) == before, "no other file is left")
+    Path("shapes").write_bytes(b"8 a\x01\x7f\xe9\xef\xbf\xbf<b\n")
+    run = t.good("bench", "--shapes", "shapes", "--rounds", 1, "--roofline", "roof.svg")
+    t.expect(is_plot("roof.svg", "a\ufffd\ufffd\ufffd\ufffd"), "what is no letter is replaced", run)
 
 
 def test_bench_peer(t):
@@ -331,6 +353,8 @@ def test_completion(t):
     t.expect(complete(PROGRAM, "multiply", "--tr") == ["--trans-a", "--trans-b"], "options are")
     t.expect(complete(PROGRAM, "bench", "--type", "f") == ["f32", "f64", "f16"], "values are")
     t.expect(complete(PROGRAM, "bench", "--tile", "k") == ["k5_2d", "k10_warp"], "tilings are")
+    t.expect(complete(PROGRAM, "bench", "--tile", "a") == ["all"], "all of them, in a race")
+    t.expect(complete(PROGRAM, "check", "--tile", "a") == [], "but one where one is run")
 
 
 if __name__ == "__main__":
