@@ -162,28 +162,30 @@ static int32_t low_bits(int64_t sum, int64_t c, double alpha, double beta)
                      (uint32_t)(int32_t)beta * (uint32_t)c);
 }
 
-/* One row times one column of the extremes, so long that the sum does not fit. */
+/* One row times a few columns of the extremes, so long that sums do not fit. */
 static void test_overflow(tg_context *ctx)
 {
     static const double factors[][2] = {
         {1, 0}, {1, 1}, {-1, 2}, {3, -7}, {-2147483648.0, 2147483647}};
-    const int64_t k = (1 << 17) + 77, old = 1999999999;
+    const int64_t k = (1 << 17) + 77, n = 3, old = 1999999999;
     for (int line = 0; line < ELEMENT_LINES; line++)
         for (size_t f = 0; f < 5; f++) {
             product x;
             if (element_lines[line].c != TG_I32)
                 continue;
-            make(&x, element_lines[line], 1, 1, k);
+            make(&x, element_lines[line], 1, n, k);
             const double a = x.types.a == TG_I8 ? -128 : 255, b = x.types.b == TG_I8 ? -128 : 255;
-            for (int64_t i = 0; i < k; i++) {
-                element_put(x.types.a, x.a, i, a);
+            for (int64_t i = 0; i < k * n; i++) {
+                element_put(x.types.a, x.a, i / n, a);
                 element_put(x.types.b, x.b, i, b);
             }
-            element_put(TG_I32, x.c, 0, (double)old);
+            for (int64_t j = 0; j < n; j++)
+                element_put(TG_I32, x.c, j, (double)(old + j));
             x.p.alpha = factors[f][0], x.p.beta = factors[f][1];
             CHECK_OK(ctx, tg_gemm(ctx, &x.p));
-            CHECK_INT(element_get(TG_I32, x.c, 0),
-                      low_bits(k * (int64_t)(a * b), old, x.p.alpha, x.p.beta));
+            for (int64_t j = 0; j < n; j++)
+                CHECK_INT(element_get(TG_I32, x.c, j),
+                          low_bits(k * (int64_t)(a * b), old + j, x.p.alpha, x.p.beta));
             drop(&x);
         }
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products that need no loop nest: small ones, whose operands the kernel reads where they are, and a
- * few rows times a large matrix, which is read in streams. The order of each sum is the nest's. */
+ * Products that need no loop nest: small ones, whose operands the kernel reads where they are, and
+ * a few rows times a large matrix, which is read in streams. The order of each sum is the nest's.
+ */
 #ifndef TG_DIRECT_H
 #define TG_DIRECT_H
 
