@@ -110,15 +110,14 @@ template <class Sum> TG_FN Sum factor(double x)
     return std::is_integral_v<Sum> ? Sum(int64_t(x)) : Sum(x);
 }
 
-/* alpha * sum + beta * C. Every kernel rounds it like this: the product of the sum, then all. */
+/* alpha * sum + beta * old, where old is 0 if beta is. Every kernel rounds it like this: beta *
+ * old, then all. */
 template <class Sum> __device__ inline Sum weighted(Sum alpha, Sum sum, Sum beta, Sum old)
 {
-    if (beta == Sum(0))
-        return alpha * sum;
     if constexpr (std::is_same_v<Sum, float>)
-        return fmaf(beta, old, alpha * sum);
+        return fmaf(alpha, sum, beta * old);
     else if constexpr (std::is_same_v<Sum, double>)
-        return fma(beta, old, alpha * sum);
+        return fma(alpha, sum, beta * old);
     else
         return alpha * sum + beta * old;
 }

@@ -138,7 +138,7 @@ template <class S> struct output : target<sum_of<typename S::Elem>> {
             To whole[vec];
 #pragma unroll
             for (int e = 0; e < vec; e++)
-                whole[e] = To(this->alpha * sum[e]);
+                whole[e] = To(weighted(this->alpha, sum[e], this->beta, Sum(0)));
             __builtin_memcpy(to, whole, sizeof whole);
             return;
         }
