@@ -6,6 +6,7 @@
 #ifndef TEST_H
 #define TEST_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -18,6 +19,9 @@ void test_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int test_holds(const char *text, const char *parts);
 /* Prints the totals and returns the exit status. */
 int test_close(void);
+
+/* The bytes of a tg_plan that mean something: the padding after its last member holds anything. */
+#define PLAN_BYTES (offsetof(tg_plan, is_tuned) + sizeof(int))
 
 /* A hash that is good enough to fill matrices with. */
 uint64_t test_hash(uint64_t x);
