@@ -159,8 +159,9 @@ TG_API tg_status tg_set_threads(tg_context *ctx, int threads);
  * tg_set_workspace, and outlives the graph. Graphs that run at once need one each. */
 TG_API tg_status tg_set_stream(tg_context *ctx, void *stream);
 
-/* Memory of the device that calls use for staging, instead of what the context allocates itself:
- * at least tg_gemm_workspace() bytes, aligned to 64. A call that needs more is refused with
+/* Memory of the device that calls use for staging, instead of what the context allocates itself
+ * and keeps, so that a later call that needs no more allocates nothing. At least
+ * tg_gemm_workspace() bytes, aligned to 64. A call that needs more is refused with
  * TG_SMALL_WORKSPACE. NULL with 0 returns to the context's own memory. The caller keeps it alive
  * and gives it to no other context at the same time. */
 TG_API tg_status tg_set_workspace(tg_context *ctx, void *memory, size_t bytes);

@@ -3,6 +3,7 @@
  * What is set on a context: workspaces, forced tilings and threads; its plans, memory and clock. */
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api.h"
@@ -223,6 +224,53 @@ static void test_memory(tg_context *ctx)
     }
 }
 
+/* What this process has allocated so far, in calls; always 0 where it is not known. */
+static _Atomic long allocations;
+
+#if defined COUNTS_ALLOCATIONS && defined __GLIBC__
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t),
+    *__libc_memalign(size_t, size_t);
+static void *counted(void *memory)
+{
+    allocations++;
+    return memory;
+}
+void *malloc(size_t bytes) { return counted(__libc_malloc(bytes)); }
+void *calloc(size_t count, size_t bytes) { return counted(__libc_calloc(count, bytes)); }
+void *realloc(void *old, size_t bytes) { return counted(__libc_realloc(old, bytes)); }
+void *aligned_alloc(size_t to, size_t bytes) { return counted(__libc_memalign(to, bytes)); }
+#endif
+
+/* The first call on a context may allocate; the second, of the same kind, may not. */
+static void test_calls_allocate_nothing(void)
+{
+    static const int sizes[][3] = {
+        {4, 4, 4}, {60, 70, 80}, {200, 200, 200}, {1, 200, 200}, {6, 8, 5000}};
+    static const tg_type types[] = {TG_F32, TG_F64, TG_F16};
+    for (size_t i = 0; i < 5 * 3 * 2 * 2; i++) {
+        const int *s = sizes[i % 5];
+        const tg_type type = types[i / 5 % 3];
+        tg_context *ctx;
+        CHECK_INT(tg_open(&ctx, "cpu", 0), TG_OK);
+        void *x = calloc(ELEMENTS, 2 * sizeof(double)), *z = calloc(ELEMENTS, sizeof(double));
+        tg_problem p = api_product(s[0], s[1], s[2], type, x, x, z);
+        if (i / 15 % 2)
+            p.b.row_stride = 1, p.b.col_stride = s[2];
+        CHECK_OK(ctx, tg_set_threads(ctx, 1 + (int)(i / 30)));
+        CHECK_OK(ctx, tg_gemm(ctx, &p));
+        const long before = allocations;
+        CHECK_OK(ctx, tg_gemm(ctx, &p));
+        CHECK_SAY(allocations == before, "%dx%dx%d of %s: %ld allocations in the second call", s[0],
+                  s[1], s[2], tg_type_name(type), allocations - before);
+        tg_close(ctx);
+        free(x);
+        free(z);
+    }
+#if defined COUNTS_ALLOCATIONS && defined __GLIBC__
+    CHECK(allocations > 0);
+#endif
+}
+
 void test_settings(tg_context *ctx)
 {
     static const tg_type types[] = {TG_F32, TG_F64};
@@ -237,6 +285,8 @@ void test_settings(tg_context *ctx)
     test_plans_do_not_mix(ctx);
     test_empty_plans(ctx);
     test_memory(ctx);
+    if (api_is_cpu())
+        test_calls_allocate_nothing();
     for (size_t i = 0; i < 2; i++) {
         double flops = 0;
         CHECK_OK(ctx, tg_peak(ctx, types[i], &flops));

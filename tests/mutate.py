@@ -66,6 +66,8 @@ MUTATIONS = [
     ("the plan of another shape is used", CALL, "q->m == p->m && q->n == p->n", "q->n == p->n"),
     ("a small workspace is overrun", CALL, "if (ctx->workspace_is_callers)",
      "if (ctx->workspace_is_callers && bytes > 1u << 30)"),
+    ("each call allocates a workspace anew", CALL, "if (bytes <= ctx->workspace_bytes)",
+     "if (bytes <= ctx->workspace_bytes && (!bytes || ctx->workspace_is_callers))"),
     ("overlap is not looked for", CHECK, "if (views_overlap(&c, &v))", "if (0)"),
     ("elements of C may coincide", CHECK, "if (elements_coincide(c_stride, c_count))", "if (0)"),
     ("a matrix may span any number of bytes", CHECK, "span > PTRDIFF_MAX / (int64_t)bytes", "0"),
