@@ -163,8 +163,7 @@ tg_status tg_cpu_pack(tg_context *ctx, const tg_problem *p, const tg_plan *plan,
     const tg_isa *isa = ((const tg_cpu *)ctx->device)->isa;
     const tg_job j = job_of(isa, &ctx->limits, p, plan);
     const int is_a = (p->flags & TG_A_PACKED) != 0;
-    staged s = is_a ? operand_a(&j, p->a.data, NULL) : operand_b(&j, p->b.data, NULL);
-    s.in_place = 0;
+    staged s = operand(&j, is_a ? TG_A_PACKED : TG_B_PACKED, is_a ? p->a.data : p->b.data, NULL);
     s.packed = panels;
     s.lines.end = is_a ? p->m : p->n;
     const int threads = tg_cpu_threads(plan->threads);

@@ -152,7 +152,7 @@ static void multiply_cell(const tg_job *j, const team *t, tg_item item, range ro
     const tg_tile *tile = &j->tile;
     const tg_isa *isa = j->isa;
     const int64_t c_elem = (int64_t)tg_type_size(p->c.type);
-    staged a = operand_a(j, item.a, t->a), b = operand_b(j, item.b, t->b);
+    staged a = operand(j, TG_A_PACKED, item.a, t->a), b = operand(j, TG_B_PACKED, item.b, t->b);
     const int stages_a = !a.packed && (!a.in_place || a.grain > 1);
     const place c = {.at = item.c,
                      .row = p->c.row_stride,

@@ -133,48 +133,33 @@ static tg_item item_at(const tg_job *j, int64_t x)
                      (const char *)p->b.data + x * j->b_item, (char *)p->c.data + x * j->c_item};
 }
 
-/* A and B of an item, staged at panels if they are not packed. */
-static staged operand_a(const tg_job *j, const void *data, char *panels)
+/* A or B of an item, staged at panels if it is not packed. Kernels take B across k, in vectors, and
+ * A too in TG_OUTER_T; else A along k, TG_OUTER with stride 1. */
+static staged operand(const tg_job *j, tg_flag which, const void *data, char *panels)
 {
     const tg_problem *p = j->p;
     const tg_tile *tile = &j->tile;
-    const int is_packed = (p->flags & TG_A_PACKED) != 0;
-    const int can = tile->form == TG_OUTER     ? p->a.col_stride == 1
-                    : tile->form == TG_OUTER_T ? p->a.row_stride == 1 || tile->thread.m == 1
-                                               : 1;
+    const int is_b = which == TG_B_PACKED, is_packed = (p->flags & which) != 0;
+    const tg_input *x = is_b ? &p->b : &p->a;
+    const int64_t line_stride = is_b ? x->col_stride : x->row_stride;
+    const int64_t k_stride = is_b ? x->row_stride : x->col_stride;
+    const int64_t line = is_b ? tile->thread.n : tile->thread.m;
+    const int k_inner = !is_b && tile->form != TG_OUTER_T;
+    const int is_wanted = is_b ? j->plan->b_in_place : j->plan->a_in_place;
+    const int can = k_inner ? tile->form == TG_DOT || k_stride == 1 : line_stride == 1 || line == 1;
     return (staged){.data = data,
-                    .bytes = (int64_t)tg_type_size(p->a.type),
-                    .copy = j->isa->widen[p->a.type - 1],
-                    .line_stride = p->a.row_stride,
-                    .k_stride = p->a.col_stride,
-                    .line = tile->thread.m,
-                    .grain = j->kernel.grain ? 1 : tile->thread.m,
+                    .bytes = (int64_t)tg_type_size(x->type),
+                    .copy = j->isa->widen[x->type - 1],
+                    .line_stride = line_stride,
+                    .k_stride = k_stride,
+                    .line = line,
+                    .grain = j->kernel.grain ? (is_b ? j->kernel.grain : 1) : line,
                     .k = tile->block.k,
                     .panels = panels,
-                    .k_inner = tile->form != TG_OUTER_T,
-                    .in_place = j->plan->a_in_place && can && !is_packed,
+                    .k_inner = k_inner,
+                    .in_place = is_wanted && can && !is_packed,
                     .packed = is_packed ? (const char *)data + sizeof(tg_packed) : NULL,
-                    .all_lines = tg_round_up(p->m, tile->thread.m)};
-}
-
-static staged operand_b(const tg_job *j, const void *data, char *panels)
-{
-    const tg_problem *p = j->p;
-    const tg_tile *tile = &j->tile;
-    const int is_packed = (p->flags & TG_B_PACKED) != 0;
-    const int can = p->b.col_stride == 1 || tile->thread.n == 1;
-    return (staged){.data = data,
-                    .bytes = (int64_t)tg_type_size(p->b.type),
-                    .copy = j->isa->widen[p->b.type - 1],
-                    .line_stride = p->b.col_stride,
-                    .k_stride = p->b.row_stride,
-                    .line = tile->thread.n,
-                    .grain = j->kernel.grain ? j->kernel.grain : tile->thread.n,
-                    .k = tile->block.k,
-                    .panels = panels,
-                    .in_place = j->plan->b_in_place && can && !is_packed,
-                    .packed = is_packed ? (const char *)data + sizeof(tg_packed) : NULL,
-                    .all_lines = tg_round_up(p->n, tile->thread.n)};
+                    .all_lines = tg_round_up(is_b ? p->n : p->m, line)};
 }
 
 /* Sets how far ahead B is fetched. Nothing from behind the panel: that may be no memory at all,
