@@ -138,12 +138,15 @@ const char *tg_device_backend(const tg_context *ctx)
     return ctx && ctx->backend ? ctx->backend->name : "";
 }
 
-const char *tg_device_name(const tg_context *ctx) { return ctx ? ctx->device_name : ""; }
+const char *tg_device_name(const tg_context *ctx)
+{
+    return ctx && ctx->backend ? ctx->device_name : "";
+}
 
 tg_limits tg_device_limits(const tg_context *ctx)
 {
     static const tg_limits none;
-    return ctx ? ctx->limits : none;
+    return ctx && ctx->backend ? ctx->limits : none;
 }
 
 tg_tile tg_tile_resolve(const tg_context *ctx, const tg_tile *tile, tg_type type)

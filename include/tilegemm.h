@@ -128,9 +128,9 @@ typedef struct tg_context tg_context;
 
 /* Opens a device of a backend: "cpu", "cuda", "hip", or NULL for the best one present.
  * device counts from 0 (the CPU has only device 0).
- * As with sqlite3_open, *ctx is set on failure too, so that tg_last_error(*ctx) can say why; only
- * tg_last_error, tg_last_status and tg_close take such a context. (*ctx is NULL only if ctx could
- * not be allocated: TG_OUT_OF_MEMORY.)
+ * As with sqlite3_open, *ctx is set on failure too, so that tg_last_error(*ctx) can say why. Such a
+ * context is to be closed; all that returns a status, but for tg_last_status, refuses it. (*ctx is
+ * NULL only if it could not be allocated: TG_OUT_OF_MEMORY.)
  * Environment read here: TILEGEMM_TILE (a tiling, see tg_force), TILEGEMM_THREADS (see
  * tg_set_threads), TILEGEMM_BATCH_INVARIANT (1: every call has that flag), TILEGEMM_ISA (CPU: the
  * instruction set to use at most; `tilegemm info` lists them), TILEGEMM_BACKEND_PATH (folders, with

@@ -64,6 +64,7 @@ static void check_closed(tg_context *ctx)
     CHECK(x[2] == 3);
     CHECK_INT(tg_set_threads(ctx, 1), TG_BAD_ARGUMENT);
     CHECK_INT(tg_sync(ctx), TG_BAD_ARGUMENT);
+    CHECK(!*tg_device_backend(ctx) && !*tg_device_name(ctx) && !tg_device_limits(ctx).units);
     tg_close(ctx);
 }
 
