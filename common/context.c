@@ -186,16 +186,14 @@ const char *tg_tile_refusal(tg_context *ctx, const tg_tile *tile, tg_type type)
 tg_status tg_force(tg_context *ctx, const tg_tile *tile)
 {
     NEED_OPEN(ctx);
-    ctx->is_forced = 0;
-    ctx->given.size = 0;
-    if (!tile)
-        return tg_succeed(ctx);
 #define TG_X(name, value, text, ctype) &&tg_tile_refusal(ctx, tile, name)
-    if (1 TG_TYPE_LIST(TG_X))
+    if (tile TG_TYPE_LIST(TG_X))
         return tg_fail(ctx, TG_BAD_TILE, "%s", tg_tile_refusal(ctx, tile, TG_F32));
 #undef TG_X
-    ctx->is_forced = 1;
-    ctx->forced = *tile;
+    ctx->is_forced = tile != NULL;
+    if (tile)
+        ctx->forced = *tile;
+    ctx->given.size = 0;
     return tg_succeed(ctx);
 }
 

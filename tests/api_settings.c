@@ -116,7 +116,11 @@ static void test_pick_and_force(tg_context *ctx)
     }
     tg_tile unknown = {{14, 26, 8}, {7, 13}, {7, 13}, 1, 1, 1, TG_OUTER_T, {1, 1, 1}};
     CHECK_TEXT(tg_tile_refusal(ctx, &unknown, TG_F32), "thread");
+    const tg_tile rung = tg_tile_at(tg_tile_find("v4_reg"));
+    CHECK_OK(ctx, tg_force(ctx, &rung));
     CHECK_REFUSED(ctx, tg_force(ctx, &unknown), TG_BAD_TILE, "thread");
+    CHECK_OK(ctx, tg_pick(ctx, &p, &plan));
+    CHECK_INT(plan.row, tg_tile_find("v4_reg"));
     CHECK_OK(ctx, tg_force(ctx, NULL));
     p.a.data = p.b.data = p.c.data = NULL;
     CHECK_OK(ctx, tg_pick(ctx, &p, &plan));
