@@ -84,13 +84,11 @@ void tg_close(tg_context *ctx)
     free(ctx);
 }
 
-/* Every function below needs a context that opened. */
-#define NEED_OPEN(ctx)                                                               \
-    do {                                                                             \
-        if (!(ctx))                                                                  \
-            return TG_BAD_ARGUMENT;                                                  \
-        if (!(ctx)->backend)                                                         \
-            return tg_fail(ctx, TG_BAD_ARGUMENT, "ctx was not opened successfully"); \
+#define NEED_OPEN(ctx)                               \
+    do {                                             \
+        const tg_status status_ = tg_need_open(ctx); \
+        if (status_)                                 \
+            return status_;                          \
     } while (0)
 
 tg_status tg_set_threads(tg_context *ctx, int threads)

@@ -3,7 +3,6 @@
  * The two forms of a call, and how they reach a backend. Here layouts and transposes end: a matrix
  * is a pointer and strides, and C is row-major or has no unit stride. */
 #include <inttypes.h>
-
 #include <string.h>
 
 #include "gemm.h"

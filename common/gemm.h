@@ -142,7 +142,7 @@ int tg_lie_apart(const void *x, tg_reach x_reach, const void *y, tg_reach y_reac
 tg_status tg_check_apart(tg_context *ctx, const tg_problem *p, int is_b, const void *memory,
                          int64_t bytes);
 
-/* The steps of a call, for the forms that it has. */
+/* The steps of a call, for the forms that it has. TG_OK if the context was opened: */
 tg_status tg_need_open(tg_context *ctx);
 /* Reads the part of the struct that the caller's header knew. */
 tg_status tg_problem_read(tg_context *ctx, const tg_problem *given, tg_problem *p);
@@ -172,8 +172,6 @@ int64_t tg_packed_bytes(const tg_context *ctx, const tg_packed *packed);
 /* "block.m = 12 is not a multiple ...": the verdict as a sentence in text[size]. */
 void tg_verdict_print(tg_verdict verdict, char *text, size_t size);
 
-/* TG_OK if the context was opened. */
-tg_status tg_need_open(tg_context *ctx);
 /* *p := the problem as backends are given it, checked but for its data pointers. */
 tg_status tg_describe(tg_context *ctx, const tg_problem *problem, tg_problem *p);
 
