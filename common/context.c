@@ -23,7 +23,7 @@ static tg_status use_environment(tg_context *ctx)
         if (*end || count < 0 || count > TG_TILE_MAX)
             return tg_fail(ctx, TG_BAD_ARGUMENT, "TILEGEMM_THREADS = \"%s\" is not 0 .. %d",
                            threads, TG_TILE_MAX);
-        ctx->threads = (int)count;
+        tg_set_threads(ctx, (int)count);
     }
     if (tile_text && *tile_text) {
         tg_tile tile;
@@ -96,7 +96,7 @@ tg_status tg_set_threads(tg_context *ctx, int threads)
     NEED_OPEN(ctx);
     if (threads < 0 || threads > TG_TILE_MAX)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "threads = %d is not 0 .. %d", threads, TG_TILE_MAX);
-    ctx->threads = threads;
+    ctx->threads = (int)tg_min(threads, ctx->most_threads);
     ctx->given.size = 0;
     return tg_succeed(ctx);
 }

@@ -57,8 +57,9 @@ struct tg_context {
     void *device; /* the backend's own */
     char device_name[128];
     tg_limits limits;
-    int threads;    /* 0: as many as limits.units */
-    uint32_t flags; /* of every problem */
+    int threads;      /* 0: as many as limits.units */
+    int most_threads; /* that a CPU's call may use; 0: a GPU's has no threads */
+    uint32_t flags;   /* of every problem */
     int is_forced;
     tg_tile forced;
     tg_tuned *tuned; /* in the order of their keys */

@@ -179,14 +179,18 @@ static int count_threads(void)
     return count;
 }
 
-/* Many are allowed, and no more are made than the processors are worth. */
+/* Many are allowed, and no more are made, or have memory, than the processors are worth. */
 static void test_too_many_threads(tg_context *ctx)
 {
-    const int before = count_threads();
+    const int before = count_threads(), most = 8 + 4 * (int)sysconf(_SC_NPROCESSORS_ONLN);
+    const tg_problem large = api_product(9999, 9999, 9999, TG_F32, NULL, NULL, NULL);
+    tg_plan plan = TG_PLAN_INIT;
     CHECK_OK(ctx, tg_set_threads(ctx, 100000));
     CHECK(multiplies(ctx, 400, 400, 400, 3));
-    CHECK_SAY(count_threads() <= before + 8 + 4 * (int)sysconf(_SC_NPROCESSORS_ONLN),
-              "%d threads, and %d before", count_threads(), before);
+    CHECK_SAY(count_threads() <= before + most, "%d threads, and %d before", count_threads(),
+              before);
+    CHECK_OK(ctx, tg_pick(ctx, &large, &plan));
+    CHECK_SAY(plan.threads <= most, "a plan for %d threads", plan.threads);
     CHECK_OK(ctx, tg_set_threads(ctx, 0));
 }
 

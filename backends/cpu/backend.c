@@ -94,10 +94,22 @@ static int64_t cache_bytes(int name, int64_t otherwise)
     return bytes > 0 ? bytes : otherwise;
 }
 
+/* More than a few for each processor gain nothing, and the OpenMP runtime ends the process if it
+ * cannot have what it is asked for. */
+static int most_threads(void)
+{
+    enum { NEVER_TOO_MANY = 8, FOR_A_PROCESSOR = 4 };
+#ifdef _OPENMP
+    return (int)tg_max(NEVER_TOO_MANY, FOR_A_PROCESSOR * omp_get_num_procs());
+#else
+    return NEVER_TOO_MANY;
+#endif
+}
+
 static int allowed_cores(void)
 {
 #ifdef _OPENMP
-    return (int)tg_clamp(omp_get_max_threads(), 1, 1024);
+    return (int)tg_clamp(omp_get_max_threads(), 1, most_threads());
 #else
     return 1;
 #endif
@@ -132,21 +144,14 @@ __attribute__((constructor)) static void watch_forks(void)
     pthread_atfork(NULL, NULL, mark_child);
 }
 
-/* More than a few for each processor gain nothing, and the OpenMP runtime ends the process if it
- * cannot have what it is asked for. */
 int tg_cpu_threads(int wanted)
 {
-    enum { NEVER_TOO_MANY = 8, FOR_A_PROCESSOR = 4 };
 #ifdef _OPENMP
-    if (omp_in_parallel() || atomic_load_explicit(&is_forked_child, memory_order_relaxed))
-        return 1;
-    return wanted <= NEVER_TOO_MANY
-               ? wanted
-               : (int)tg_min(wanted, tg_max(NEVER_TOO_MANY, FOR_A_PROCESSOR * omp_get_num_procs()));
-#else
+    if (!omp_in_parallel() && !atomic_load_explicit(&is_forked_child, memory_order_relaxed))
+        return wanted;
+#endif
     (void)wanted;
     return 1;
-#endif
 }
 
 /* -------------------------------------------------------------------------------------- the
@@ -179,6 +184,7 @@ static tg_status cpu_open(tg_context *ctx, int device)
     cpu->planned = 0;
     cpu->started = seconds();
     ctx->device = cpu;
+    ctx->most_threads = most_threads();
     read_name(ctx->device_name, sizeof ctx->device_name, isa->name);
     ctx->limits = (tg_limits){.lanes = {1, 1},
                               .vec_bytes = isa->vec_bytes,
