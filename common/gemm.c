@@ -90,8 +90,7 @@ tg_status tg_problem_choose(tg_context *ctx, const tg_problem *p)
     if (refusal)
         return tg_fail(ctx, TG_BAD_TILE, "the %s tiling on %s: %s", packed ? "packed" : "forced",
                        tg_type_name(p->a.type), refusal);
-    if (ctx->threads && limits.l1 > 0) /* a CPU's units are threads, a GPU's are not */
-        limits.units = ctx->threads;
+    limits.units = tg_units(ctx);
     ctx->given.size = 0; /* the plan is no longer its */
     ctx->plans++;
     if (!tg_choose(p, &limits, stated, &ctx->plan))

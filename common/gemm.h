@@ -181,6 +181,20 @@ void tg_tuning_load(tg_context *ctx);
 /* The tiling that a line has for problems such as this one, as backends are given it; or NULL. */
 const tg_tile *tg_tuning_find(const tg_context *ctx, const tg_problem *p);
 
+/* The threads that a CPU's call may use, or a GPU's multiprocessors. */
+static inline int tg_units(const tg_context *ctx)
+{
+    return ctx->threads ? ctx->threads : ctx->limits.units;
+}
+
+static inline double tg_flops_of(const tg_problem *p)
+{
+    return 2.0 * (double)p->m * (double)p->n * (double)p->k * (double)p->batch;
+}
+
+/* As many of the units as so much work is worth waking. */
+int tg_useful_threads(double flops, int units);
+
 /* Does B lie in L1, with so many rows of A beside it? */
 static inline int tg_is_near(const tg_problem *p, int64_t rows, int64_t bytes, const tg_limits *l)
 {

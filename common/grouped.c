@@ -14,8 +14,6 @@
 
 /* An item that has more of all work than this part of a thread's share is a large one. */
 enum { PARTS_OF_A_SHARE = 4, ITEMS_AT_ONCE = 64, CHUNKS_OF_A_THREAD = 16 };
-/* A thread is worth waking for this many floating-point operations. */
-static const double flops_per_thread = 1e6;
 
 /* Problems, or one problem and the data of all. */
 typedef struct list {
@@ -41,11 +39,6 @@ typedef struct call {
     double large;
     atomic_llong next;
 } call;
-
-static double flops_of(const tg_problem *p)
-{
-    return 2.0 * (double)p->m * (double)p->n * (double)p->k * (double)p->batch;
-}
 
 static const tg_problem *problem_at(const list *l, int64_t x)
 {
@@ -102,7 +95,7 @@ static tg_status check_all(tg_context *solo, const list *l, need *all)
             snprintf(sentence, sizeof sentence, "%.290s", solo->error);
             return tg_fail(solo, solo->status, "item %" PRId64 ": %s", x, sentence);
         }
-        flops = flops_of(&p);
+        flops = tg_flops_of(&p);
         const size_t bytes = tg_problem_is_empty(&p) ? 0 : solo->plan_bytes;
         all->slice = bytes > all->slice ? bytes : all->slice;
         all->largest = flops > all->largest ? flops : all->largest;
@@ -139,7 +132,7 @@ static void run_some(tg_context *ctx, const list *l, int64_t begin, int64_t end,
         }
         if (!alike && plan_item(ctx, l, x, &p, 0, &last))
             return;
-        if (tg_problem_is_empty(&p) || flops_of(&p) <= over || flops_of(&p) > most)
+        if (tg_problem_is_empty(&p) || tg_flops_of(&p) <= over || tg_flops_of(&p) > most)
             continue;
         items[count++] = !alike            ? (tg_item){p.a.data, p.b.data, p.c.data}
                          : ctx->is_swapped ? (tg_item){data.b, data.a, data.c}
@@ -174,7 +167,7 @@ static tg_status plan_large(tg_context *ctx, const list *l, double large, size_t
         tg_problem p;
         if (plan_item(ctx, l, x, &p, 0, &unused))
             return ctx->status;
-        if (tg_problem_is_empty(&p) || flops_of(&p) <= large)
+        if (tg_problem_is_empty(&p) || tg_flops_of(&p) <= large)
             continue;
         *bytes = ctx->plan_bytes > *bytes ? ctx->plan_bytes : *bytes;
     }
@@ -185,9 +178,7 @@ static tg_status plan_large(tg_context *ctx, const list *l, double large, size_t
  * of it, or for one that is alone: then all items are large ones. */
 static tg_status run_all(tg_context *ctx, tg_context *solo, const list *l, const need *all)
 {
-    const int units = ctx->threads ? ctx->threads : ctx->limits.units;
-    const double useful = ctx->backend->spread ? all->flops / flops_per_thread : 1;
-    int64_t threads = tg_max(1, useful < units ? (int64_t)useful : units);
+    int64_t threads = ctx->backend->spread ? tg_useful_threads(all->flops, tg_units(ctx)) : 1;
     double large = threads > 1 ? all->flops / (double)(PARTS_OF_A_SHARE * threads) : all->flops;
     if (ctx->workspace_is_callers && all->slice) {
         threads = tg_min(threads, (int64_t)(ctx->workspace_bytes / all->slice));

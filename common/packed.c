@@ -102,7 +102,7 @@ static tg_status plan_packing(tg_context *ctx, const tg_problem *given, tg_flag 
         return ctx->status;
     head->tile = ctx->is_forced ? ctx->forced : tg_tile_at(ctx->plan.row);
     tg_limits limits = ctx->limits;
-    limits.units = ctx->threads ? ctx->threads : limits.units;
+    limits.units = tg_units(ctx);
     tg_choose(&q, &limits, &head->tile, &ctx->plan);
     head->line = line_of(head, &ctx->plan);
     head->block_k = ctx->plan.tile.block.k;

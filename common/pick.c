@@ -22,8 +22,7 @@ static const double cycles_to_transpose = 1, cycles_to_copy = 0.5; /* one elemen
 static const double cycles_of_split_load = 0.2; /* a vector of B across two lines of L1, */
 static const double cycles_of_far_split = 0.8;  /* or beyond L1 */
 static const double cycles_of_crowding = 2; /* rows half a page apart, or more, share cache sets */
-/* A thread is worth waking for this many floating-point operations. */
-static const double flops_per_thread = 1e6;
+static const double flops_per_thread = 1e6; /* that it is worth waking for */
 
 /* As many pieces as before, all nearly equal: 1000 in pieces of 384 becomes pieces of 336. */
 static int even_piece(int64_t whole, int64_t piece, int64_t multiple)
@@ -199,6 +198,12 @@ static tg_tile cut_to_problem(const tg_problem *p, tg_tile t)
     return t;
 }
 
+int tg_useful_threads(double flops, int units)
+{
+    const double useful = flops / flops_per_thread;
+    return (int)tg_max(1, useful < units ? (int64_t)useful : units);
+}
+
 int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg_plan *plan)
 {
     const int bytes = tg_kernel_bytes(p->a.type, *l);
@@ -227,9 +232,7 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
             return 0;
         stated = tg_tile_at(plan->row);
     }
-    const double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k * (double)p->batch;
-    const double useful = flops / flops_per_thread;
-    plan->threads = useful < l->units ? (int)tg_max(1, (int64_t)useful) : (int)tg_max(1, l->units);
+    plan->threads = tg_useful_threads(tg_flops_of(p), l->units);
     const int is_from_caches = stated.block.m == 0 || stated.block.n == 0 || stated.block.k == 0;
     const int sharing = p->batch >= plan->threads ? 1 : plan->threads;
     if (is_from_caches)

@@ -54,12 +54,7 @@ static uint64_t key_of(tg_type type, int trans, const int64_t sizes[SIZES], int 
 }
 
 /* A CPU's; a GPU has no say in them. */
-static int threads_of(const tg_context *ctx)
-{
-    if (ctx->limits.l1 == 0)
-        return 0;
-    return ctx->threads ? ctx->threads : ctx->limits.units;
-}
+static int threads_of(const tg_context *ctx) { return ctx->limits.l1 > 0 ? tg_units(ctx) : 0; }
 
 /* A table of other rows has other choosers' choices, and the gain was over those. */
 static void print_library(char text[32])

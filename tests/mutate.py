@@ -135,7 +135,7 @@ MUTATIONS = [
      "if (is_cpu && type == TG_F32 && (has_block"),
     ("tuning: sizes are rounded down", TUNING, "tg_min(below + is_near_next,", "tg_min(below,"),
     ("tuning: a line is for any number of threads", TUNING,
-     "return ctx->threads ? ctx->threads : ctx->limits.units;", "return 1;"),
+     "return ctx->limits.l1 > 0 ? tg_units(ctx) : 0;", "return 1;"),
     ("tuning: a line for B transposed is used for B", TUNING, "return a < 0 || b < 0 ? -1 : 2 * a + b;",
      "return a < 0 || b < 0 ? -1 : 2 * a;"),
     ("tuning: a new line waits for the next shape", TUNING, "    ctx->given.size = 0;\n", ""),

@@ -293,7 +293,7 @@ static tg_status cpu_time_stop(tg_context *ctx, double *passed)
 static tg_status cpu_peak(tg_context *ctx, tg_type type, double *flops)
 {
     const tg_isa *isa = ((const tg_cpu *)ctx->device)->isa;
-    const int threads = tg_cpu_threads(ctx->threads ? ctx->threads : ctx->limits.units);
+    const int threads = tg_cpu_threads(tg_units(ctx));
     double total = 0;
 #ifdef _OPENMP
 #pragma omp parallel num_threads(threads)
