@@ -207,18 +207,21 @@ static view view_of_packed(const tg_context *ctx, const tg_packed *packed)
     return view_of(packed, (const int64_t[]){1, 0, 0}, (const int64_t[]){bytes, 1, 1}, 1);
 }
 
-/* A matrix must span less than the address space; then no address computation overflows. */
+/* A matrix must span less than the address space, even if what it repeats were there several times;
+ * then no computation of an address or of a size overflows. */
 static tg_status check_span(tg_context *ctx, const char *name, const int64_t stride[3],
-                            const int64_t count[3], size_t bytes)
+                            const int64_t count[3])
 {
+    const int64_t most_elements = (int64_t)1 << 48;
     int64_t span = 1;
     for (int d = 0; d < 3; d++) {
         int64_t reach;
         if (count[d] < 2)
             continue;
         if (stride[d] == INT64_MIN ||
-            __builtin_mul_overflow(stride[d] < 0 ? -stride[d] : stride[d], count[d] - 1, &reach) ||
-            __builtin_add_overflow(span, reach, &span) || span > PTRDIFF_MAX / (int64_t)bytes)
+            __builtin_mul_overflow(tg_max(1, stride[d] < 0 ? -stride[d] : stride[d]), count[d] - 1,
+                                   &reach) ||
+            __builtin_add_overflow(span, reach, &span) || span > most_elements)
             return tg_fail(ctx, TG_BAD_ARGUMENT,
                            "%s spans more than the address space: %" PRId64 " x %" PRId64
                            " x batch %" PRId64 " with strides %" PRId64 ", %" PRId64 ", %" PRId64,
@@ -248,7 +251,7 @@ tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data)
     const int64_t c_count[3] = {p->m, p->n, p->batch};
     const int64_t c_stride[3] = {p->c.row_stride, p->c.col_stride, p->c.batch_stride};
     const int reads_inputs = p->k > 0 && p->alpha != 0;
-    if (check_span(ctx, "C", c_stride, c_count, bytes))
+    if (check_span(ctx, "C", c_stride, c_count))
         return ctx->status;
     if (elements_coincide(c_stride, c_count))
         return tg_fail(ctx, TG_BAD_ARGUMENT,
@@ -272,7 +275,7 @@ tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data)
         stride[i][2] = input[i]->batch_stride;
         if (is_packed[i])
             continue;
-        if (check_span(ctx, i ? "B" : "A", stride[i], count[i], tg_type_size(input[i]->type)))
+        if (check_span(ctx, i ? "B" : "A", stride[i], count[i]))
             return ctx->status;
     }
     const view c = view_of(p->c.data, c_stride, c_count, (int64_t)bytes);

@@ -56,10 +56,10 @@ tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data)
     if (tg_check_scalars(ctx, p))
         return ctx->status;
     p->flags |= ctx->flags;
-    if (p->m == 0 || p->n == 0 || p->batch == 0)
-        return TG_OK;
     round_scalars(p);
-    if (tg_check_matrices(ctx, p, with_data))
+    if (p->m == 0 || p->n == 0 || p->batch == 0) /* nothing else is looked at */
+        p->m = p->n = p->k = p->batch = 0;
+    else if (tg_check_matrices(ctx, p, with_data))
         return ctx->status;
     if (p->alpha == 0)
         p->k = 0;

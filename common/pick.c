@@ -43,10 +43,10 @@ static tg_tile fit_thread(const tg_problem *p, tg_tile t, const tg_limits *l, in
 }
 
 /* Elements are packed one by one if neither stride is 1, in runs or squares if one is. */
-static double packing_cycles(int64_t elements, int64_t to_run, int64_t across)
+static double packing_cycles(int64_t lines, int64_t k, int64_t to_run, int64_t across)
 {
     const double one = to_run == 1 ? cycles_to_copy : across == 1 ? cycles_to_transpose : 3;
-    return one * (double)elements;
+    return one * (double)lines * (double)k;
 }
 
 static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *plan, int bytes)
@@ -76,13 +76,13 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     double sum =
         tiles * ((double)p->k * step + k_blocks * (cycles_per_tile + accumulators * vector_of_c));
     if (!plan->a_in_place && t.form == TG_OUTER)
-        sum += packing_cycles(p->m * p->k, p->a.col_stride, p->a.row_stride) *
+        sum += packing_cycles(p->m, p->k, p->a.col_stride, p->a.row_stride) *
                (double)tg_ceil_div(p->n, t.block.n);
     if (!plan->a_in_place && t.form != TG_OUTER)
-        sum += packing_cycles(p->m * p->k, p->a.row_stride, p->a.col_stride) *
+        sum += packing_cycles(p->m, p->k, p->a.row_stride, p->a.col_stride) *
                (double)tg_ceil_div(p->n, t.block.n);
     if (!plan->b_in_place)
-        sum += packing_cycles(p->n * p->k, p->b.col_stride, p->b.row_stride);
+        sum += packing_cycles(p->n, p->k, p->b.col_stride, p->b.row_stride);
     return sum;
 }
 

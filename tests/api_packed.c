@@ -81,7 +81,7 @@ static void test_pack_arguments(tg_context *ctx)
     REFUSED(tg_pack_size(ctx, &p, TG_B_PACKED, &bytes), TG_BAD_ARGUMENT, "k = -1");
     p.k = K, p.n = -2;
     REFUSED(tg_pack_size(ctx, &p, TG_B_PACKED, &bytes), TG_BAD_ARGUMENT, "n = -2");
-    p.n = INT64_MAX / K, p.b.row_stride = p.b.col_stride = 0;
+    p.n = p.k = (int64_t)1 << 44, p.b.row_stride = p.b.col_stride = 0;
     REFUSED(tg_pack_size(ctx, &p, TG_B_PACKED, &bytes), TG_BAD_ARGUMENT, "B|address space");
     p = problem(TG_F64), p.b.type = TG_F32;
     REFUSED(tg_pack_size(ctx, &p, TG_B_PACKED, &bytes), TG_NOT_SUPPORTED, "b.type = f32");
@@ -169,7 +169,9 @@ static void test_instruction_sets(tg_context *ctx)
 /* Nothing is read where nothing is to be read, and nothing is written where nothing is. */
 static void test_empty_packed(tg_context *ctx)
 {
+    static const _Alignas(64) char nothing[sizeof memory / 64];
     tg_problem p = problem(TG_F64);
+    tg_plan plan = TG_PLAN_INIT;
     p.alpha = 0, p.beta = 1;
     REFUSED(tg_packed_gemm(ctx, &p, TG_B_PACKED, NULL), TG_OK, "");
     p.alpha = 1, p.m = 0;
@@ -177,6 +179,8 @@ static void test_empty_packed(tg_context *ctx)
     p = problem(TG_F64), p.n = 0, p.b.data = NULL;
     pack(ctx, &p, TG_B_PACKED, memory);
     REFUSED(tg_packed_gemm(ctx, &p, TG_B_PACKED, memory), TG_OK, "");
+    p = problem(TG_F64), p.m = 0, p.k = INT64_MAX, p.flags = TG_B_PACKED, p.b.data = nothing;
+    CHECK_OK(ctx, tg_pick(ctx, &p, &plan)); /* no operand is read */
     p = problem(TG_F64), p.k = 0, p.beta = 1, p.b.data = NULL;
     pack(ctx, &p, TG_B_PACKED, memory);
     REFUSED(tg_packed_gemm(ctx, &p, TG_B_PACKED, memory), TG_OK, "");

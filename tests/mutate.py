@@ -70,7 +70,7 @@ MUTATIONS = [
      "if (bytes <= ctx->workspace_bytes && (!bytes || ctx->workspace_is_callers))"),
     ("overlap is not looked for", CHECK, "if (views_overlap(&c, &v))", "if (0)"),
     ("elements of C may coincide", CHECK, "if (elements_coincide(c_stride, c_count))", "if (0)"),
-    ("a matrix may span any number of bytes", CHECK, "span > PTRDIFF_MAX / (int64_t)bytes", "0"),
+    ("a matrix may span any number of bytes", CHECK, "span > most_elements", "0"),
     ("streams: the sums begin anew", DIRECT, "s.begins_with_sums = k % block_k > 0;", "s.begins_with_sums = 0;"),
     ("streams: beta is applied for each slice of k", DIRECT, "is_first ? p->beta : 1);", "p->beta);"),
     ("streams: C of another type is not read", DIRECT, "if (x.is_c_beside && !j->add && p->beta != 0)", "if (0)"),
