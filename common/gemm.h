@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What common knows of a context, and the contract between common and a backend.
- *
- * A call takes four hops:
- *   tg_sgemm     layout and transposes become strides                     (gemm.c)
- *   tg_gemm      checks, C column-major -> swap A and B, tg_choose        (gemm.c, pick.c)
- *   backend      one indirect call with the problem and its plan          (backends/...)
- *   kernel       full tiles; edges are masked on load and store only
- */
+ * What common knows of a context, and the contract between common and a backend. (ARCHITECTURE.md
+ * has the way of a call through both.) */
 #ifndef TG_GEMM_H
 #define TG_GEMM_H
 

@@ -17,7 +17,8 @@
  *   - Bad input is answered with a status, and tg_last_error says in a sentence which argument was
  *     wrong and what it was. Nothing is written then. The library never aborts or exits, and prints
  *     only what TILEGEMM_TRACE=1 asks for, to stderr.
- *   - Sizes and strides are int64_t and count elements, never bytes. Bytes are size_t.
+ *   - Sizes and strides are int64_t and count elements, never bytes. Bytes are size_t. A matrix may
+ *     span 2^48 elements.
  *   - A context belongs to one host thread at a time. Any number of contexts may work at once, in
  *     any threads; they share nothing that is written to.
  *   - The same call gives the same bits on every run and with every number of threads.
@@ -134,8 +135,9 @@ typedef struct tg_context tg_context;
  * Environment read here: TILEGEMM_TILE (a tiling, see tg_force), TILEGEMM_THREADS (see
  * tg_set_threads), TILEGEMM_BATCH_INVARIANT (1: every call has that flag), TILEGEMM_ISA (CPU: the
  * instruction set to use at most; `tilegemm info` lists them), TILEGEMM_BACKEND_PATH (folders, with
- * colons between, that are searched for the GPUs' modules first). A value that cannot be used is an
- * error of tg_open; a line of the tuning file that cannot be used is none (see tg_tuning_add). */
+ * colons between, that are searched for the GPUs' modules first), and what tg_tuning_path says. A
+ * value that cannot be used is an error of tg_open; a line of the tuning file that cannot be used
+ * is none (see tuning, below). */
 TG_API tg_status tg_open(tg_context **ctx, const char *backend, int device);
 
 /* Waits for the context's work and frees all it holds. NULL is fine. */
