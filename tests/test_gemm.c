@@ -292,8 +292,8 @@ static void run_random(tg_context *ctx, const char *backend, const effort *e)
         set_rest(&c, (int)(h >> 34), h);
         if (h % 32 == 0)
             make_heavy(&c, h);
-        if (h % (line < PLAIN_LINES ? 16 : 4) == 1 && strcmp(backend, "cpu") == 0 &&
-            c.tile[0] != 'v' && !strchr(c.tile, '/'))
+        if (h % (line < PLAIN_LINES ? 16 : 4) == 1 && is_host && c.tile[0] != 'v' &&
+            !strchr(c.tile, '/'))
             make_lopsided(&c, h);
         case_run(ctx, "test_gemm", &c, NULL);
     }

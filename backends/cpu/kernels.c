@@ -205,7 +205,7 @@ static int is_packed(const tg_step *s, int mr, int nr)
 #include "tiles.def"
 
 /* The most multiply-adds that registers alone allow: 12 chains hide any latency of today. */
-#define SPIN(ctype, width)                                           \
+#define SPIN(ctype)                                                  \
     static double spin_##ctype(int64_t rounds, double *sink)         \
     {                                                                \
         enum { CHAINS = 12, LANES = VEC_BYTES / sizeof(ctype) };     \
@@ -220,8 +220,8 @@ static int is_packed(const tg_step *s, int mr, int nr)
             *sink += (double)chain[i][0] * 1e-300;                   \
         return 2.0 * CHAINS * LANES * (double)rounds;                \
     }
-SPIN(float, 4)
-SPIN(double, 8)
+SPIN(float)
+SPIN(double)
 
 _Static_assert(TG_F32 == 1 && (int)TG_I32 == TG_TYPES, "the tables below are indexed by type - 1");
 
