@@ -155,8 +155,7 @@ tg_status tg_pack(tg_context *ctx, const tg_problem *problem, tg_flag which, voi
     return tg_succeed(ctx);
 }
 
-/* ----------------------------------------------------------------------------------------- using
- */
+/* ------------------------------------------------------------------------------------- using */
 
 tg_status tg_packed_gemm(tg_context *ctx, const tg_problem *problem, tg_flag which,
                          const void *packed)

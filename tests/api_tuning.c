@@ -195,8 +195,7 @@ static void test_refusals(tg_context *ctx)
     refuse(ctx, line, strstr(line, "0x0x0/"), "0x0x0/0x0/1x1/1/1/dot +8%", TG_BAD_TILE, "bits");
 }
 
-/* ------------------------------------------------------------------------- results stay the same
- */
+/* --------------------------------------------------------------------- results stay the same */
 
 /* Whatever line a CPU takes, its sums have the same bits as the chooser's. */
 static void test_same_bits(tg_type type, tg_type c_type)

@@ -85,8 +85,7 @@ static const tg_isa *find_isa(tg_context *ctx)
     return NULL;
 }
 
-/* ------------------------------------------------------------------------------ what the machine
- * is */
+/* ------------------------------------------------------------------------------- the machine */
 
 static int64_t cache_bytes(int name, int64_t otherwise)
 {
@@ -131,9 +130,10 @@ static void read_name(char *name, size_t size, const char *isa)
     snprintf(name, size, "%s, %s", model, isa);
 }
 
-/* ---------------------------------------------------------------------------------- threads and
- * fork An OpenMP runtime's threads do not exist in a child made by fork(), and libgomp waits for
- * them forever. The child is marked, and works alone. */
+/* --------------------------------------------------------------------------- threads and fork */
+
+/* An OpenMP runtime's threads do not exist in a child made by fork(), and libgomp waits for them
+ * forever. The child is marked, and works alone. */
 static atomic_int is_forked_child;
 
 static void mark_child(void) { atomic_store(&is_forked_child, 1); }
@@ -154,8 +154,7 @@ int tg_cpu_threads(int wanted)
     return 1;
 }
 
-/* -------------------------------------------------------------------------------------- the
- * backend */
+/* -------------------------------------------------------------------------------- the backend */
 
 static double seconds(void)
 {

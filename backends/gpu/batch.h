@@ -20,8 +20,7 @@
 namespace tg
 {
 
-/* ------------------------------------------------------------------------------------- the kernel
- */
+/* --------------------------------------------------------------------------------- the kernel */
 
 /* The tile of C that a team makes. */
 struct batch_part {
@@ -174,8 +173,7 @@ __global__ void GPU_BOUNDS((batch<T, T_elem>::threads), (batch<T, T_elem>::block
     batch_store<T>(p, later[team], me, sum);
 }
 
-/* --------------------------------------------------------------------------------------- launching
- */
+/* ----------------------------------------------------------------------------------- launching */
 
 /* Vectors are whole or absent if their direction has a multiple of vec. */
 template <typename T_elem>

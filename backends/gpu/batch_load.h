@@ -75,8 +75,7 @@ template <tg_tile T, typename T_elem> struct batch {
         is_dealt_evenly(T.block.n, T.vec) && fast_bytes <= 48 << 10;
 };
 
-/* ------------------------------------------------------------------------------------ the way in
- */
+/* -------------------------------------------------------------------------------- the way in */
 
 /* A tile of lines x depth on its way from slow to fast memory, through the registers of a team.
  * Pieces are dealt out along the direction in which neighbours are contiguous; those of a thread

@@ -83,8 +83,7 @@ static tg_status leave(const tg_context *ctx, int before, tg_status status)
         return leave(ctx, before, name##_here arguments); \
     }
 
-/* ----------------------------------------------------------------------------- devices, contexts
- */
+/* ------------------------------------------------------------------------- devices, contexts */
 
 static tg_status gpu_reason(char *reason, size_t size)
 {
@@ -230,8 +229,7 @@ static tg_status gpu_download(tg_context *ctx, void *host, const void *device, s
     return gpu_copy(ctx, host, device, bytes, GPU(MemcpyDeviceToHost));
 }
 
-/* ----------------------------------------------------------------------------------------- calls
- */
+/* ------------------------------------------------------------------------------------- calls */
 
 static const tg_kernel_entry *first_kernel(const tg_context *ctx, int row, tg_type type)
 {

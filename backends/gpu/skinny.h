@@ -183,8 +183,7 @@ __global__ void GPU_BOUNDS((skinny<T, T_elem>::threads), (skinny<T, T_elem>::blo
     skinny_finish<T, T_elem, way>(p, me, part, sum, fast);
 }
 
-/* --------------------------------------------------------------------------------------- launching
- */
+/* ----------------------------------------------------------------------------------- launching */
 
 template <tg_tile T, typename T_elem> int skinny_takes(const tg_call *p)
 {
