@@ -38,6 +38,11 @@ static view view_of(const void *data, const int64_t stride[3], const int64_t cou
     return v;
 }
 
+static view view_of_bytes(const void *memory, int64_t bytes)
+{
+    return view_of(memory, (const int64_t[]){1, 0, 0}, (const int64_t[]){bytes, 1, 1}, 1);
+}
+
 static uintptr_t view_last(const view *v)
 {
     uintptr_t last = v->low;
@@ -201,12 +206,6 @@ tg_status tg_check_scalars(tg_context *ctx, const tg_problem *p)
     return TG_OK;
 }
 
-static view view_of_packed(const tg_context *ctx, const tg_packed *packed)
-{
-    const int64_t bytes = tg_packed_bytes(ctx, packed);
-    return view_of(packed, (const int64_t[]){1, 0, 0}, (const int64_t[]){bytes, 1, 1}, 1);
-}
-
 /* A matrix must span less than the address space, even if what it repeats were there several times;
  * then no computation of an address or of a size overflows. */
 static tg_status check_span(tg_context *ctx, const char *name, const int64_t stride[3],
@@ -234,8 +233,7 @@ tg_status tg_check_apart(tg_context *ctx, const tg_problem *p, int is_b, const v
                          int64_t bytes)
 {
     const tg_input *x = is_b ? &p->b : &p->a;
-    const view packed =
-        view_of(memory, (const int64_t[]){1, 0, 0}, (const int64_t[]){bytes, 1, 1}, 1);
+    const view packed = view_of_bytes(memory, bytes);
     const view v = view_of(x->data, (const int64_t[]){x->row_stride, x->col_stride, 0},
                            (const int64_t[]){is_b ? p->k : p->m, is_b ? p->n : p->k, 1},
                            (int64_t)tg_type_size(x->type));
@@ -283,9 +281,10 @@ tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data)
         if (!input[i]->data)
             return tg_fail(ctx, TG_BAD_ARGUMENT, "%c is NULL and %c is %" PRId64 " x %" PRId64,
                            "ab"[i], "AB"[i], count[i][0], count[i][1]);
-        const view v = is_packed[i] ? view_of_packed(ctx, tg_packed_of(p))
-                                    : view_of(input[i]->data, stride[i], count[i],
-                                              (int64_t)tg_type_size(input[i]->type));
+        const view v = is_packed[i]
+                           ? view_of_bytes(input[i]->data, tg_packed_bytes(ctx, input[i]->data))
+                           : view_of(input[i]->data, stride[i], count[i],
+                                     (int64_t)tg_type_size(input[i]->type));
         if (views_overlap(&c, &v))
             return tg_fail(ctx, TG_BAD_ARGUMENT, "c = %p: C overlaps %c at %p", p->c.data, "AB"[i],
                            input[i] -> data);
