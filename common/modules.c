@@ -25,6 +25,11 @@ static const struct entry {
 #include "backends.def"
 };
 
+static const char names[] =
+#define TG_BACKEND(name, linked) " " #name
+#include "backends.def"
+    ;
+
 int tg_backend_count(void) { return (int)(sizeof entries / sizeof entries[0]); }
 
 const char *tg_backend_name(int index)
@@ -118,7 +123,7 @@ const tg_backend *tg_backend_find(const char *name, tg_status *status, char *rea
             return NULL;
     }
     if (name)
-        snprintf(reason, size, "backend = \"%s\" is none of cuda, hip, cpu", name);
+        snprintf(reason, size, "backend = \"%s\" is none of%s", name, names);
     return NULL;
 }
 
