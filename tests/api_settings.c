@@ -87,6 +87,13 @@ static void test_workspace(tg_context *ctx, const char *tile_name, tg_problem p)
 
 /* ----------------------------------------------------------------------------------- tiling */
 
+static int is_for_no_type(tg_context *ctx, const tg_tile *tile)
+{
+#define TG_X(name, value, text, ctype) &&tg_tile_refusal(ctx, tile, name)
+    return 1 TG_TYPE_LIST(TG_X);
+#undef TG_X
+}
+
 static void test_pick_and_force(tg_context *ctx)
 {
     tg_problem p = square();
@@ -94,7 +101,7 @@ static void test_pick_and_force(tg_context *ctx)
     for (int row = 0; row < tg_tile_count(); row++) {
         tg_tile tile = tg_tile_at(row);
         if (tg_tile_refusal(ctx, &tile, TG_F32)) {
-            if (tg_tile_refusal(ctx, &tile, TG_F64))
+            if (is_for_no_type(ctx, &tile)) /* AMD's have rows for f16 alone */
                 CHECK_REFUSED(ctx, tg_force(ctx, &tile), TG_BAD_TILE, "");
             continue;
         }
