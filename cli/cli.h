@@ -197,7 +197,6 @@ const char *cli_tail_name(tg_tail tail);
 void cli_print_json_heading(const cli_machine *machine, const cli_options *options, int rounds);
 
 /* ------------------------------------------------------------------------------------ types.c */
-double cli_get(tg_type type, const void *elements, int64_t at);
 /* Rounds to nearest, ties to even; integers wrap around. */
 void cli_put(tg_type type, void *elements, int64_t at, double value);
 double cli_rounded(tg_type type, double value);
@@ -374,13 +373,10 @@ int cli_npy_keep(cli_npy_out *file);
 void cli_npy_discard(cli_npy_out *file);
 
 /* One file at a time can have a temporary one in its folder, which takes its place once it is kept,
- * and is removed if it is not, also by a signal. *_make: its descriptor, or -1 after saying why. */
-int cli_temporary_make(const char *path);
-int cli_temporary_keep(const char *path);
-void cli_temporary_discard(void);
-/* CLI_OK if one could be made now, or CLI_FAILED after saying why not. */
+ * and is removed if it is not, also by a signal. CLI_OK if one could be made now, or CLI_FAILED
+ * after saying why not. */
 int cli_temporary_try(const char *path);
-/* The same of text. *_open: NULL after saying why; *_close: it is kept if all of it was written. */
+/* One of text. *_open: NULL after saying why; *_close: it is kept if all of it was written. */
 FILE *cli_temporary_open(const char *path);
 int cli_temporary_close(FILE *file, const char *path);
 

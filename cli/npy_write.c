@@ -59,7 +59,8 @@ static mode_t mode_for(const char *path)
     return stat(path, &about) == 0 ? about.st_mode & 0777 : 0666 & ~mask;
 }
 
-int cli_temporary_make(const char *path)
+/* Its descriptor, or -1 after saying why. */
+static int temporary_make(const char *path)
 {
     sigset_t before;
     struct stat about;
@@ -87,7 +88,7 @@ int cli_temporary_make(const char *path)
     return fd;
 }
 
-int cli_temporary_keep(const char *path)
+static int temporary_keep(const char *path)
 {
     sigset_t before;
     hold_signals(&before);
@@ -100,7 +101,7 @@ int cli_temporary_keep(const char *path)
     return is_kept ? CLI_OK : cli_fail("%s cannot be written: %s", path, strerror(error));
 }
 
-void cli_temporary_discard(void)
+static void temporary_discard(void)
 {
     if (has_temporary)
         unlink(temporary_path);
@@ -109,22 +110,22 @@ void cli_temporary_discard(void)
 
 int cli_temporary_try(const char *path)
 {
-    int fd = cli_temporary_make(path);
+    int fd = temporary_make(path);
     if (fd < 0)
         return CLI_FAILED;
     close(fd);
-    cli_temporary_discard();
+    temporary_discard();
     return CLI_OK;
 }
 
 FILE *cli_temporary_open(const char *path)
 {
-    int fd = cli_temporary_make(path);
+    int fd = temporary_make(path);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
     if (fd >= 0 && !file) {
         cli_fail("%s cannot be written: %s", path, strerror(errno));
         close(fd);
-        cli_temporary_discard();
+        temporary_discard();
     }
     return file;
 }
@@ -135,8 +136,8 @@ int cli_temporary_close(FILE *file, const char *path)
     int error = errno;
     fclose(file);
     if (is_written)
-        return cli_temporary_keep(path);
-    cli_temporary_discard();
+        return temporary_keep(path);
+    temporary_discard();
     return cli_fail("%s cannot be written: %s", path, strerror(error));
 }
 
@@ -180,7 +181,7 @@ int cli_npy_create(cli_npy_out *file, const char *path, int64_t rows, int64_t co
     if (rows > 0 && cols > 0 && bytes == 0)
         return cli_fail("%s would be %lld x %lld, which is more than memory can have", path,
                         (long long)rows, (long long)cols);
-    int fd = cli_temporary_make(path);
+    int fd = temporary_make(path);
     if (fd < 0)
         return CLI_FAILED;
     int rc = map_new_file(file, fd, header_bytes + bytes);
@@ -204,11 +205,11 @@ static void unmap(cli_npy_out *file)
 int cli_npy_keep(cli_npy_out *file)
 {
     unmap(file);
-    return cli_temporary_keep(file->path);
+    return temporary_keep(file->path);
 }
 
 void cli_npy_discard(cli_npy_out *file)
 {
     unmap(file);
-    cli_temporary_discard();
+    temporary_discard();
 }

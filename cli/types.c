@@ -7,7 +7,7 @@
 
 #include <float.h>
 
-double cli_get(tg_type type, const void *elements, int64_t at)
+static double get(tg_type type, const void *elements, int64_t at)
 {
     switch (type) {
     case TG_F32:
@@ -57,12 +57,12 @@ double cli_rounded(tg_type type, double value)
 {
     double memory;
     cli_put(type, &memory, 0, value);
-    return cli_get(type, &memory, 0);
+    return get(type, &memory, 0);
 }
 
 double cli_at(tg_input matrix, int64_t row, int64_t col)
 {
-    return cli_get(matrix.type, matrix.data, row * matrix.row_stride + col * matrix.col_stride);
+    return get(matrix.type, matrix.data, row * matrix.row_stride + col * matrix.col_stride);
 }
 
 int cli_is_whole(tg_type type) { return type == TG_I8 || type == TG_U8 || type == TG_I32; }
