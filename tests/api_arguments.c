@@ -181,8 +181,10 @@ static void test_problem(tg_context *ctx)
     PROBLEM((p.batch = INT64_MAX, p.c.batch_stride = N * M), TG_BAD_ARGUMENT, "C spans");
     PROBLEM((p.batch = 2, p.b.batch_stride = INT64_MAX, p.c.batch_stride = 40), TG_BAD_ARGUMENT,
             "B spans");
-    PROBLEM((p.m = (int64_t)1 << 57, p.a.row_stride = 0), TG_BAD_ARGUMENT, "C spans");
-    PROBLEM((p.k = INT64_MAX, p.a.col_stride = p.b.row_stride = 0), TG_BAD_ARGUMENT, "A spans");
+    PROBLEM((p.m = (int64_t)1 << 57, p.a.row_stride = 0, p.c.data = NULL), TG_BAD_ARGUMENT,
+            "C spans");
+    PROBLEM((p.k = INT64_MAX, p.a.col_stride = p.b.row_stride = 0, p.a.data = NULL),
+            TG_BAD_ARGUMENT, "A spans");
     PROBLEM(p.c.row_stride = 0, TG_BAD_ARGUMENT, "elements of C coincide|strides 0, 1");
     PROBLEM(p.c.col_stride = 0, TG_BAD_ARGUMENT, "coincide");
     PROBLEM(p.c.row_stride = N - 1, TG_BAD_ARGUMENT, "coincide|5, 1");
