@@ -89,7 +89,7 @@ struct position {
         split = int(rest / tiles);
         const int64_t steps = tg_ceil_div(p.k, t.block.k);
         const int64_t each = steps / p.splits, one_more = steps - each * p.splits;
-        k_begin = (each * split + tg_min(split, one_more)) * t.block.k;
+        k_begin = tg_min((each * split + tg_min(split, one_more)) * t.block.k, p.k);
         k_end = tg_min(k_begin + (each + (split < one_more)) * t.block.k, p.k);
     }
 };
