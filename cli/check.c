@@ -158,11 +158,23 @@ static int check_tile(checker *x, const char *name, const tg_tile *tile, const c
     return rc;
 }
 
+/* Which types the device multiplies, and, for a report, how fast at best. */
+static void find_types(checker *x, int is_report)
+{
+    for (int i = 0; i < TYPES; i++) {
+        double flops;
+        x->is_known[i] = tg_peak(x->machine.ctx, types[i], &flops) == TG_OK;
+        if (x->is_known[i] && is_report)
+            printf("%s: %.1f GFLOP/s of multiply-adds alone\n", tg_type_name(types[i]),
+                   flops / 1e9);
+    }
+    if (is_report)
+        printf("\n");
+}
+
 static int check_all(checker *x, const char *only)
 {
-    double start = cli_now(), flops;
-    for (int i = 0; i < TYPES; i++)
-        x->is_known[i] = tg_peak(x->machine.ctx, types[i], &flops) == TG_OK;
+    double start = cli_now();
     int rc = make_cases(x);
     if (rc == CLI_OK && only)
         rc = check_tile(x, only, &x->machine.tile, only);
@@ -193,6 +205,7 @@ int cli_check(const cli_options *options)
     int rc = cli_open(&x.machine, options);
     if (rc != CLI_OK)
         return rc;
+    find_types(&x, options->report);
     rc = check_all(&x, options->tile);
     for (int i = 0; i < x.count; i++) {
         cli_work_free(&x.machine, &x.cases[i].work);

@@ -7,8 +7,10 @@
 #include "cli.h"
 #include "tile.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 /* ---------------------------------------------------------------------------------------- info */
 static void print_bytes(const char *name, int64_t bytes, const char *none)
@@ -35,8 +37,29 @@ static void print_limits(tg_limits l)
     printf("  %-16s %d\n", "units", l.units);
 }
 
+/* Of the driver that the backend has loaded. */
+static void print_driver(const char *backend)
+{
+    typedef int version_fn(int *version);
+    static const struct {
+        const char *backend, *library, *function;
+    } of[] = {{"cuda", "libcuda.so.1", "cuDriverGetVersion"},
+              {"hip", "libamdhip64.so.7", "hipDriverGetVersion"},
+              {"hip", "libamdhip64.so.6", "hipDriverGetVersion"},
+              {"hip", "libamdhip64.so.5", "hipDriverGetVersion"}};
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        const int is_it = strcmp(of[i].backend, backend) == 0;
+        void *library = is_it ? dlopen(of[i].library, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+        version_fn *get = library ? (version_fn *)dlsym(library, of[i].function) : NULL;
+        int version;
+        if (get && get(&version) == 0)
+            printf("  %-16s %d, %s\n", "driver", version, of[i].library);
+    }
+}
+
 static void print_gpu(const cli_machine *machine)
 {
+    print_driver(machine->backend);
     cli_unit unit = cli_read_unit(machine);
     cli_clocks clocks = cli_read_clocks(machine);
     char text[CLI_NAME];
@@ -105,7 +128,10 @@ static int print_backend(const char *name, const cli_options *options)
 int cli_info(const cli_options *options)
 {
     int rc = CLI_OK, count = 0;
-    printf("tilegemm %s, %d tilings\n\n", tg_version(), tg_tile_count());
+    struct utsname os = {0};
+    uname(&os);
+    printf("tilegemm %s, %d tilings, %s %s %s\n\n", tg_version(), tg_tile_count(), os.sysname,
+           os.release, os.machine);
     for (int i = 0; i < tg_backend_count() && rc == CLI_OK; i++) {
         const char *name = tg_backend_name(i);
         if (options->backend && strcmp(options->backend, name) != 0)

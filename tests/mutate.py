@@ -165,7 +165,7 @@ MUTATIONS = [
      "how = sv == 1 &&"),
     ("GPU: alpha is lost", SIMT, "alpha = is_partial ? Elem(1) : factor<Elem>(p.alpha);", "alpha = Elem(1);"),
     ("GPU: each split takes all of k", GEOMETRY,
-     "k_end = tg_min(steps * (split + 1) / p.splits * t.block.k, p.k);", "k_end = p.k;"),
+     "k_end = tg_min(k_begin + (each + (split < one_more)) * t.block.k, p.k);", "k_end = p.k;"),
     ("GPU: the first split is summed alone", "backends/gpu/launch.h",
      "for (int split = 0; split < p.splits; split++)", "for (int split = 0; split < 1; split++)"),
     ("GPU: the items of B are as far apart as those of A", SIMT, "at.item * p.b_item",

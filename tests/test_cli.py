@@ -197,7 +197,9 @@ def test_check(t):
     rows = set(re.findall(r"^(\w+) +\d+x\d+x\d+/", tiles, re.M)) - set(refused)
     run = t.good("check", env=UTF8, says=["all exactly right"] + [rf"^{row} .*✓" for row in rows])
     t.expect("✗" not in run.out, "nothing is wrong", run)
-    t.good("check", "--tile", "v4_reg", "--report", says=["all exactly right", "L1 cache"])
+    t.good("check", "--tile", "v4_reg", "--report", says=[
+        r"^tilegemm \S+, \d+ tilings, \w+", "^✓ cpu: ", "L1 cache", r"^f32: [1-9]\d*\.\d GFLOP/s",
+        "all exactly right"])
 
 
 def test_bench_short_types(t):

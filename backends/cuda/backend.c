@@ -5,6 +5,7 @@
 
 #include "gpu.h"
 
+#define GPU_DEVICE_NAME(of) "%.100s", (of).name
 #include "host.h"
 
 const tg_kernel_entry *tg_cuda_simt_float(int row);

@@ -68,7 +68,8 @@ template <tg_tile T, tg_mn Lanes> struct geometry {
 };
 
 /* Block number -> which tile of C, which part of k, which item. Tiles go down columns of 8, so that
- * blocks that run at the same time share rows of A and columns of B in the cache. */
+ * blocks that run at the same time share rows of A and columns of B in the cache. An item has fewer
+ * than 2^32 of them, and numbers of 64 bits are divided by hundreds of instructions. */
 struct position {
     int64_t item, row, col, k_begin, k_end;
     int split;
@@ -76,16 +77,20 @@ struct position {
     __device__ position(const tg_call &p, const tg_tile &t)
     {
         const int64_t block = p.first_block + blockIdx.x;
-        const int64_t tiles_m = tg_ceil_div(p.m, t.block.m), tiles_n = tg_ceil_div(p.n, t.block.n);
-        const int64_t tile = block % (tiles_m * tiles_n), rest = block / (tiles_m * tiles_n);
-        const int64_t group = tile / (8 * tiles_n), rows = tg_min(8, tiles_m - 8 * group);
-        row = (8 * group + tile % (8 * tiles_n) % rows) * t.block.m;
-        col = tile % (8 * tiles_n) / rows * t.block.n;
-        split = int(rest % p.splits);
-        item = rest / p.splits;
+        const uint32_t tiles_m = uint32_t(tg_ceil_div(p.m, t.block.m));
+        const uint32_t tiles_n = uint32_t(tg_ceil_div(p.n, t.block.n));
+        const uint32_t tiles = tiles_m * tiles_n;
+        item = block / (int64_t(tiles) * p.splits);
+        const uint32_t rest = uint32_t(block - item * tiles * p.splits), tile = rest % tiles;
+        const uint32_t column = 8 * tiles_n, group = tile / column, place = tile % column;
+        const uint32_t rows = tg_min(8, tiles_m - 8 * group);
+        row = int64_t(8 * group + place % rows) * t.block.m;
+        col = int64_t(place / rows) * t.block.n;
+        split = int(rest / tiles);
         const int64_t steps = tg_ceil_div(p.k, t.block.k);
-        k_begin = steps * split / p.splits * t.block.k;
-        k_end = tg_min(steps * (split + 1) / p.splits * t.block.k, p.k);
+        const int64_t each = steps / p.splits, one_more = steps - each * p.splits;
+        k_begin = tg_min((each * split + tg_min(split, one_more)) * t.block.k, p.k);
+        k_end = tg_min(k_begin + (each + (split < one_more)) * t.block.k, p.k);
     }
 };
 

@@ -108,7 +108,7 @@ static tg_status open_here(tg_context *ctx, tg_gpu *gpu)
         return tg_fail(ctx, TG_NO_DEVICE, "%s", reason);
     TRY(ctx, "choosing the device", GPU(SetDevice)(gpu->index));
     TRY(ctx, "asking the device", GPU(GetDeviceProperties)(&properties, gpu->index));
-    snprintf(ctx->device_name, sizeof ctx->device_name, "%.100s", properties.name);
+    snprintf(ctx->device_name, sizeof ctx->device_name, GPU_DEVICE_NAME(properties));
     ctx->limits = (tg_limits){.threads = properties.maxThreadsPerBlock,
                               .vec_bytes = 16,
                               .registers = 255,

@@ -5,6 +5,7 @@
 
 #include "gpu.h"
 
+#define GPU_DEVICE_NAME(of) "%.80s, %.40s", (of).name, (of).gcnArchName
 #include "host.h"
 
 /* The kernels for one wave size; absent if no target that was compiled for has it. */

@@ -31,19 +31,9 @@ template <tg_tile T, class Elem_> struct shape {
     using a_panel = panel<op, T.block.k, T.block.m>;
     using b_panel = panel<op, T.block.k, T.block.n>;
     static constexpr int stage_words = a_panel::words + b_panel::words;
+    static constexpr int fast_bytes = T.stages * stage_words * int(sizeof(word));
     using sums = typename op::sums[rows][cols];
 };
-
-/* What is the same in all lanes, in registers of which a wave has one. */
-template <class X> __device__ X same_in_all(X x)
-{
-    int words[sizeof(X) / sizeof(int)];
-    __builtin_memcpy(words, &x, sizeof x);
-    for (int &word : words)
-        word = __builtin_amdgcn_readfirstlane(word);
-    __builtin_memcpy(&x, words, sizeof x);
-    return x;
-}
 
 /* Reads what a lane brings to Count instructions side by side, of Side rows or columns each. The
  * warp's tile starts at `first`; in it, the lane's are number `mine` of each instruction. */
@@ -107,7 +97,7 @@ __device__ void multiply_stage(typename S::sums &sum, const typename S::word *st
 /* Where results go: to the workspace or to C, in the type of sums or in that of A and B. */
 template <class S> struct output : target<sum_of<typename S::Elem>> {
     using Sum = sum_of<typename S::Elem>;
-    static constexpr int vec = S::tile.vec;
+    static constexpr int piece = 16 / sizeof(Sum); /* neighbours of a row */
     const bool is_short;
 
     __device__ output(const tg_call &p, const position &at)
@@ -119,7 +109,7 @@ template <class S> struct output : target<sum_of<typename S::Elem>> {
             first = at.item * p.c_item + at.row * p.c_row + at.col * p.c_col;
     }
 
-    __device__ __forceinline__ void store(int row, int col, const Sum (&sum)[vec]) const
+    __device__ __forceinline__ void store(int row, int col, const Sum *sum) const
     {
         const int64_t at = first + row * this->row_stride + col * this->col_stride;
         if (row >= this->rows || col >= this->cols)
@@ -132,48 +122,69 @@ template <class S> struct output : target<sum_of<typename S::Elem>> {
     }
 
     template <class To>
-    __device__ __forceinline__ void put(To *to, int64_t left, const Sum (&sum)[vec]) const
+    __device__ __forceinline__ void put(To *to, int64_t left, const Sum *sum) const
     {
-        if (this->beta == Sum(0) && this->col_stride == 1 && left >= vec) {
-            To whole[vec];
+        if (this->col_stride == 1 && left >= piece) {
+            To whole[piece] = {};
+            if (this->beta != Sum(0))
+                __builtin_memcpy(whole, to, sizeof whole);
 #pragma unroll
-            for (int e = 0; e < vec; e++)
-                whole[e] = To(weighted(this->alpha, sum[e], this->beta, Sum(0)));
+            for (int e = 0; e < piece; e++)
+                whole[e] = To(weighted(this->alpha, sum[e], this->beta, Sum(whole[e])));
             __builtin_memcpy(to, whole, sizeof whole);
             return;
         }
-#pragma unroll
-        for (int e = 0; e < vec; e++)
-            if (e < left) {
-                To &at = to[e * this->col_stride];
-                at = To(weighted(this->alpha, sum[e], this->beta,
-                                 this->beta != Sum(0) ? Sum(at) : Sum(0)));
-            }
+#pragma unroll 1
+        for (int e = 0; e < tg_min(left, piece); e++, to += this->col_stride)
+            *to = To(weighted(this->alpha, sum[e], this->beta,
+                              this->beta != Sum(0) ? Sum(*to) : Sum(0)));
     }
 
   private:
     int64_t first = 0;
 };
 
+/* A warp tile on its way to C, some rows of instructions at a time: from where the instructions
+ * left it to rows in fast memory, of which each warp has its part, and on in whole pieces. */
 template <class S>
-__device__ __forceinline__ void store(const typename S::sums &sum, const output<S> &to, int row,
-                                      int col)
+__device__ __forceinline__ void store(const typename S::sums &sum, const output<S> &to, void *fast,
+                                      int warp, int lane)
 {
     using op = typename S::op;
-    constexpr int vec = S::tile.vec;
+    using Sum = typename output<S>::Sum;
+    constexpr tg_tile T = S::tile;
+    constexpr int vec = T.vec, piece = output<S>::piece, across = T.warp.n / piece;
+    constexpr int part = S::fast_bytes / (S::threads / lanes) / sizeof(Sum);
+    constexpr int room = part / (op::m * T.warp.n), at_once = tg_min(S::rows, room & -room);
+    static_assert(at_once > 0 && S::rows % at_once == 0);
+    const int first_row = warp / S::warps.n * T.warp.m, first_col = warp % S::warps.n * T.warp.n;
+    Sum *const mine = static_cast<Sum *>(fast) + warp * part;
+    Sum *const of_lane = mine + op::first_row(lane) * T.warp.n + lane % op::n * vec;
 #pragma unroll
-    for (int i = 0; i < S::rows; i++)
+    for (int first = 0; first < S::rows; first += at_once) {
+        __syncthreads();
 #pragma unroll
-        for (int o = 0; o < op::outputs; o++)
+        for (int i = 0; i < at_once; i++)
 #pragma unroll
-            for (int j = 0; j < S::cols; j += vec) {
-                sum_of<typename S::Elem> side_by_side[vec];
+            for (int o = 0; o < op::outputs; o++)
 #pragma unroll
-                for (int e = 0; e < vec; e++)
-                    side_by_side[e] = sum_of<typename S::Elem>(sum[i][j + e][o]);
-                to.store(row + (i / vec * op::m + op::row_past_first(o)) * vec + i % vec,
-                         col + j * op::n, side_by_side);
-            }
+                for (int j = 0; j < S::cols; j += vec) {
+                    vector<Sum, vec> side_by_side;
+#pragma unroll
+                    for (int e = 0; e < vec; e++)
+                        side_by_side[e] = Sum(sum[first + i][j + e][o]);
+                    const int row = i * op::m + op::row_past_first(o);
+                    *reinterpret_cast<vector<Sum, vec> *>(of_lane + row * T.warp.n + j * op::n) =
+                        side_by_side;
+                }
+        __syncthreads();
+#pragma unroll 1
+        for (int at = lane; at < at_once * op::m * across; at += lanes) {
+            const int line = at / across, i = first + line / op::m;
+            const int row = (i / vec * op::m + line % op::m) * vec + i % vec;
+            to.store(first_row + row, first_col + at % across * piece, mine + at * piece);
+        }
+    }
 }
 
 template <class S> __device__ __forceinline__ void run(const tg_call &p, typename S::word *fast)
@@ -196,23 +207,24 @@ template <class S> __device__ __forceinline__ void run(const tg_call &p, typenam
     typename S::sums sum = {};
     const int64_t steps = tg_ceil_div(at.k_end - at.k_begin, T.block.k);
     const int of_last = int(at.k_end - at.k_begin - (steps - 1) * T.block.k);
-    const auto fetch = [&](int64_t left) {
-        of_a.fetch(left == 1 ? of_last : T.block.k);
-        of_b.fetch(left == 1 ? of_last : T.block.k);
-    };
-    if (steps != 0)
-        fetch(steps);
     int stage = 0;
-    for (int64_t left = steps; left != 0; left--, stage ^= S::stage_words) {
-        of_a.put(fast + stage);
-        of_b.put(fast + stage + S::a_panel::words);
-        __syncthreads();
-        if (left != 1)
-            fetch(left - 1);
-        multiply_stage<S>(sum, fast + stage, read_a, read_b);
+#pragma unroll 1
+    for (int64_t left = steps; left >= 0; left--) { /* of them, the first is fetched */
+        if (left != steps) {
+            of_a.put(fast + stage);
+            of_b.put(fast + stage + S::a_panel::words);
+            __syncthreads();
+        }
+        if (left != 0) {
+            of_a.fetch(left == 1 ? of_last : T.block.k);
+            of_b.fetch(left == 1 ? of_last : T.block.k);
+        }
+        if (left != steps) {
+            multiply_stage<S>(sum, fast + stage, read_a, read_b);
+            stage ^= S::stage_words;
+        }
     }
-    const int row = first_row + op::first_row(lane) * T.vec, col = first_col + lane % op::n * T.vec;
-    store<S>(sum, output<S>(p, position(p, T)), row, col); /* again: nobody had to remember it */
+    store<S>(sum, output<S>(p, at), fast, warp, lane);
 }
 
 constexpr bool fits(int target, tg_tile t, int elem_bytes)

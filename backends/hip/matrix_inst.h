@@ -64,8 +64,9 @@ template <class X, int Count> using vector = X __attribute__((ext_vector_type(Co
 
 template <tg_mnk I, class Elem_> struct inst {
     using Elem = Elem_;
-    using word = std::conditional_t<sizeof(Elem) == 8 || sizeof(Elem) == 2, uint64_t, uint32_t>;
     static constexpr int m = I.m, n = I.n, k = I.k;
+    static constexpr bool is_long = sizeof(Elem) == 8 || sizeof(Elem) == 2 || m * k == 32 * 16;
+    using word = std::conditional_t<is_long, uint64_t, uint32_t>;
     static constexpr int word_k = sizeof(word) / sizeof(Elem), outputs = m * n / lanes;
     static constexpr int groups = is_rdna3 ? 1 : lanes / m, words = k / (groups * word_k);
     static constexpr int run = lanes == 64 ? (sizeof(Elem) == 8 ? 1 : 4) : is_rdna3 ? 1 : 8;

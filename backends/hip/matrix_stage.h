@@ -15,6 +15,17 @@
 namespace tg::matrix
 {
 
+/* What is the same in all lanes, in registers of which a wave has one. */
+template <class X> __device__ X same_in_all(X x)
+{
+    int words[sizeof(X) / sizeof(int)];
+    __builtin_memcpy(words, &x, sizeof x);
+    for (int &word : words)
+        word = __builtin_amdgcn_readfirstlane(word);
+    __builtin_memcpy(&x, words, sizeof x);
+    return x;
+}
+
 template <class Op, int K, int V> struct panel {
     using op = Op;
     using word = typename Op::word;
@@ -38,36 +49,35 @@ template <class Panel, int Threads> struct carrier {
                            std::conditional_t<sizeof(typename op::Elem) == 2, uint16_t, word>>;
     static constexpr int N = Panel::piece, word_k = op::word_k, K = Panel::deep * word_k;
     static constexpr int V = Panel::wide, mine = Panel::words / (N * Threads);
+    static constexpr int deep = Panel::deep / N, wide = V / N; /* pieces in a line */
+    /* from a lane's piece to its next one, the former along v, the latter along k */
+    static constexpr int next_k = Threads / wide * word_k, next_v = Threads / deep;
     static_assert(mine * N * Threads == Panel::words);
-    static_assert(Threads % (V / N) == 0 && Threads % (Panel::deep / N) == 0);
+    static_assert(Threads % wide == 0 && Threads % deep == 0);
 
     const Elem *slow; /* element (0, 0) of the tile, the same in all lanes */
     int64_t k_stride, v_stride;
-    int v_left; /* of the matrix, from the tile's corner on; more than the tile: any */
-    int thread;
+    int v_left;                 /* of the matrix, from the tile's corner on; more than it: any */
     bool along_k, is_plain;     /* plain: while k lasts, whole pieces, near enough for 32 bits */
+    int k, v;                   /* where a lane's first piece begins */
+    int to[mine];               /* words of the stage */
     vector<word, N> held[mine]; /* words along k; or, along v, word_k times N elements */
 
     __device__ carrier(const void *data, int64_t first, int64_t k_stride, int64_t v_stride,
                        int64_t left, int thread)
         : slow(static_cast<const Elem *>(data) + first), k_stride(k_stride), v_stride(v_stride),
-          v_left(int(tg_min(left, V))), thread(thread), along_k(k_stride == 1)
+          v_left(int(tg_min(left, V))), along_k(k_stride == 1)
     {
         const int64_t line = along_k ? v_stride : k_stride;
         const int64_t far = INT32_MAX / (int64_t(sizeof(Elem)) * (along_k ? V : K));
         is_plain = (along_k || v_stride == 1) && v_left == V && line >= 0 && line <= far;
-    }
-
-    /* The first word of a lane's i-th piece. */
-    template <bool AlongK> static __device__ int first_u(int thread, int i)
-    {
-        const int piece = i * Threads + thread;
-        return AlongK ? piece % (Panel::deep / N) * N : piece / (V / N);
-    }
-    template <bool AlongK> static __device__ int first_v(int thread, int i)
-    {
-        const int piece = i * Threads + thread;
-        return AlongK ? piece / (Panel::deep / N) : piece % (V / N) * N;
+        const int u = along_k ? thread % deep * N : thread / wide;
+        v = along_k ? thread / deep : thread % wide * N;
+        k = u * word_k;
+#pragma unroll
+        for (int i = 0; i < mine; i++)
+            to[i] =
+                along_k ? Panel::at(u, v + i * next_v) : Panel::at(u + i * (next_k / word_k), v);
     }
 
     __device__ __forceinline__ void fetch(int k_left)
@@ -75,28 +85,26 @@ template <class Panel, int Threads> struct carrier {
         if (is_plain && k_left >= K)
             along_k ? fetch_pieces<true>() : fetch_pieces<false>();
         else
-            along_k ? fetch_elements<true>(k_left) : fetch_elements<false>(k_left);
+            fetch_elements(k_left);
         slow += K * k_stride;
     }
 
     template <bool AlongK> __device__ __forceinline__ void fetch_pieces()
     {
         constexpr int runs = AlongK ? 1 : word_k, length = N * word_k / runs;
-        const unsigned line = unsigned(AlongK ? v_stride : k_stride);
-        const auto place = [&](int thread, int i) {
-            const unsigned k = unsigned(first_u<AlongK>(thread, i) * word_k),
-                           v = unsigned(first_v<AlongK>(thread, i));
-            return AlongK ? v * line + k : k * line + v;
-        };
-        const unsigned bytes_to_first = place(thread, 0) * unsigned(sizeof(Elem));
+        constexpr unsigned size = sizeof(Elem), next = AlongK ? next_v : next_k;
+        const unsigned line = unsigned(AlongK ? v_stride : k_stride) * size;
+        unsigned to_first = AlongK ? unsigned(v) * line + unsigned(k) * size
+                                   : unsigned(k) * line + unsigned(v) * size;
+        asm volatile("" : "+v"(to_first)); /* or it is widened to 64 bits outside of the loop */
+        const char *piece = reinterpret_cast<const char *>(slow);
 #pragma unroll
-        for (int i = 0; i < mine; i++) { /* what differs between i is the same in all lanes */
-            const char *from = reinterpret_cast<const char *>(slow + place(0, i)) + bytes_to_first;
+        for (int i = 0; i < mine; i++, piece += next * line) {
             vector<Elem, N * word_k> got;
+            const char *at = piece;
 #pragma unroll
-            for (int r = 0; r < runs; r++) {
-                vector<Elem, length> run;
-                __builtin_memcpy(&run, from + r * k_stride * int64_t(sizeof(Elem)), sizeof run);
+            for (int r = 0; r < runs; r++, at += k_stride * int64_t(size)) {
+                const vector<Elem, length> run = load<length>(same_in_all(at), to_first);
 #pragma unroll
                 for (int e = 0; e < length; e++)
                     got[r * length + e] = run[e];
@@ -105,42 +113,66 @@ template <class Panel, int Threads> struct carrier {
         }
     }
 
-    template <bool AlongK> __device__ __forceinline__ void fetch_elements(int k_left)
+    /* The wave, not each lane, adds up the address that the lanes' distance is from. */
+    template <int Count>
+    static __device__ __forceinline__ vector<Elem, Count> load(const char *from, unsigned distance)
     {
-        int thread = this->thread;
-        asm volatile("" : "+v"(thread)); /* or all addresses are kept in registers, for the edges */
+        using run = vector<Elem, Count> __attribute__((aligned(sizeof(Elem))));
+        using slow_memory = const __attribute__((address_space(1))) char *;
+        return *reinterpret_cast<const __attribute__((address_space(1))) run *>(
+            reinterpret_cast<slow_memory>(reinterpret_cast<uintptr_t>(from)) + distance);
+    }
+
+    __device__ __forceinline__ void fetch_elements(int k_left)
+    {
+        /* as if new, or all addresses are kept in registers, for the edges */
+        const int64_t k_stride = same_in_all(this->k_stride),
+                      v_stride = same_in_all(this->v_stride);
+        int first_k = k, first_v = v;
+        asm volatile("" : "+v"(first_k), "+v"(first_v));
 #pragma unroll
         for (int i = 0; i < mine; i++) {
+            int k = first_k + (along_k ? 0 : i * next_k), v = first_v + (along_k ? i * next_v : 0);
+            const Elem *from = slow + k * k_stride + v * v_stride;
             vector<Elem, N * word_k> got;
 #pragma unroll
             for (int e = 0; e < N * word_k; e++) {
-                const int k = first_u<AlongK>(thread, i) * word_k + (AlongK ? e : e / N);
-                const int v = first_v<AlongK>(thread, i) + (AlongK ? 0 : e % N);
-                const Elem value =
-                    slow[tg_min(k, k_left - 1) * k_stride + tg_min(v, v_left - 1) * v_stride];
-                got[e] = k < k_left && v < v_left ? value : Elem(0);
+                const int back = e % N == N - 1 ? N - 1 : -1; /* to the run's begin, or on */
+                got[e] = *(k < k_left && v < v_left ? from : slow);
+                from += along_k ? k_stride : back < 0 ? v_stride : k_stride - back * v_stride;
+                k += along_k || back > 0;
+                v -= along_k ? 0 : back;
+                if (back > 0)
+                    asm volatile("" : "+v"(k)); /* or every comparison is kept in registers */
+            }
+            k -= along_k ? N * word_k : word_k;
+#pragma unroll
+            for (int e = 0; e < N * word_k; e++) {
+                got[e] = k < k_left ? got[e] : Elem(0);
+                k += along_k || e % N == N - 1;
+                if (e % N == N - 1)
+                    asm volatile("" : "+v"(k));
             }
             held[i] = __builtin_bit_cast(vector<word, N>, got);
         }
     }
 
-    __device__ void put(word *fast) const
+    __device__ void put(word *fast) const { along_k ? put_along_k(fast) : put_along_v(fast); }
+
+    __device__ void put_along_k(word *fast) const
     {
-        along_k ? put_along<true>(fast) : put_along<false>(fast);
+#pragma unroll
+        for (int i = 0; i < mine; i++)
+#pragma unroll
+            for (int e = 0; e < N; e++)
+                fast[to[i] + e * V] = held[i][e];
     }
 
-    template <bool AlongK> __device__ void put_along(word *fast) const
+    __device__ void put_along_v(word *fast) const
     {
 #pragma unroll
-        for (int i = 0; i < mine; i++) {
-            word *to = fast + Panel::at(first_u<AlongK>(thread, i), first_v<AlongK>(thread, i));
-            if constexpr (!AlongK)
-                *reinterpret_cast<vector<word, N> *>(to) = woven(held[i]);
-            else
-#pragma unroll
-                for (int e = 0; e < N; e++)
-                    to[e * V] = held[i][e];
-        }
+        for (int i = 0; i < mine; i++)
+            *reinterpret_cast<vector<word, N> *>(fast + to[i]) = woven(held[i]);
     }
 
     /* Words of what was fetched along v: of each of the runs one element. */
@@ -148,12 +180,33 @@ template <class Panel, int Threads> struct carrier {
     {
         if constexpr (word_k == 1)
             return x;
+        if constexpr (sizeof(Elem) == 1)
+            return woven_bytes(x);
         const auto elems = __builtin_bit_cast(vector<Elem, N * word_k>, x);
         vector<Elem, N * word_k> words;
 #pragma unroll
         for (int e = 0; e < N * word_k; e++)
             words[e] = elems[e % word_k * N + e / word_k];
         return __builtin_bit_cast(vector<word, N>, words);
+    }
+
+    /* Runs of 2 or 4 of them: the compiler takes nearly three times as many instructions. */
+    static __device__ vector<word, N> woven_bytes(vector<word, N> x)
+    {
+        using four = vector<uint32_t, 4>;
+        const auto bytes = [](uint32_t low, uint32_t high, uint32_t which) {
+            return __builtin_amdgcn_perm(high, low, which);
+        };
+        const auto pairs = [&](four x, uint32_t which, uint32_t other) {
+            return four{bytes(x[0], x[1], which), bytes(x[2], x[3], which),
+                        bytes(x[0], x[1], other), bytes(x[2], x[3], other)};
+        };
+        const four runs = __builtin_bit_cast(four, x);
+        if constexpr (N == 2)
+            return __builtin_bit_cast(vector<word, N>, pairs(runs, 0x06040200, 0x07050301));
+        const four halves = pairs(runs, 0x05010400, 0x07030602);
+        const four words = pairs(halves, 0x05040100, 0x07060302);
+        return __builtin_bit_cast(vector<word, N>, four{words[0], words[2], words[1], words[3]});
     }
 };
 
