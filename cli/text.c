@@ -114,7 +114,8 @@ int cli_letter_bytes(const char *text)
 {
     static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
     const unsigned char first = (unsigned char)*text;
-    const int more = first < 0x80 ? 0 : first < 0xc0 ? -1 : (first >= 0xe0) + (first >= 0xf0) + 1;
+    const int is_first = first < 0x80 || (first >= 0xc0 && first < 0xf8);
+    const int more = !is_first ? -1 : (first >= 0xc0) + (first >= 0xe0) + (first >= 0xf0);
     uint32_t letter = more > 0 ? first & (0x3f >> more) : first;
     for (int i = 1; i <= more; i++) {
         if ((text[i] & 0xc0) != 0x80)
