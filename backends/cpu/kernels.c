@@ -11,12 +11,20 @@
 
 #if defined(__AVX512F__)
 enum { VEC_BYTES = 64, REGISTERS = 32 };
+#define FLOATS 16
+#define DOUBLES 8
 #elif defined(__AVX2__)
 enum { VEC_BYTES = 32, REGISTERS = 16 };
+#define FLOATS 8
+#define DOUBLES 4
 #elif defined(__aarch64__)
 enum { VEC_BYTES = 16, REGISTERS = 32 };
 #else
 enum { VEC_BYTES = 16, REGISTERS = 16 };
+#endif
+#if !defined(FLOATS)
+#define FLOATS 4
+#define DOUBLES 2
 #endif
 
 /* The first elements of a vector that fills a register, where memory may end behind them. */
@@ -92,9 +100,13 @@ enum { MOST_ACCUMULATORS = 40, MOST_VECTORS = 8 };
 #include "microkernel.h"
 #undef TG_V
 #undef NAME
+#define TG_V FLOATS
 #define NAME(x) x##_float
+#define WIDE(x) JOIN(x##_float_, TG_V)
 #include "pack.h"
+#undef WIDE
 #undef NAME
+#undef TG_V
 #undef TG_T
 
 #define TG_T double
@@ -123,9 +135,13 @@ enum { MOST_ACCUMULATORS = 40, MOST_VECTORS = 8 };
 #include "microkernel.h"
 #undef TG_V
 #undef NAME
+#define TG_V DOUBLES
 #define NAME(x) x##_double
+#define WIDE(x) JOIN(x##_double_, TG_V)
 #include "pack.h"
+#undef WIDE
 #undef NAME
+#undef TG_V
 #undef TG_T
 
 #include "convert.h"

@@ -3,100 +3,100 @@
  * Copies between any two pairs of strides, for packing; included once for each element type.
  *
  *   rows to rows      straight moves
- *   columns to rows   4x4 squares are transposed in registers
+ *   columns to rows   squares are transposed in registers: in each round, all pairs of rows that
+ *                     are 1, 2, 4, ... apart exchange every other 1, 2, 4, ... elements
  * The last piece of a ragged edge overlaps the one before it, and writes the same values again.
  *
- * Needs: TG_T the element type, NAME(x) to mark x with it. */
+ * Needs: TG_T the element type, TG_V the elements of a register, NAME(x) to mark x
+ * with the type, WIDE(x) with both. */
 #ifndef FETCH_ROWS
 #define FETCH_ROWS 4    /* how far ahead of a copy memory is fetched */
-#define FETCH_BYTES 256 /* and of a transposition, along its rows, */
-#define STREAMS 8       /* so many of them at a time: far more would each open a page of memory */
+#define FETCH_BYTES 256 /* and of a transposition, along its rows */
+#define UPPER(e, d) ((e) & (d) ? TG_V + (e) - (d) : (e))
+#define LOWER(e, d) (((e) & (d) ? TG_V + (e) : (e) + (d)) % (2 * TG_V))
+#define EACH_OF_2(f, d) f(0, d), f(1, d)
+#define EACH_OF_4(f, d) EACH_OF_2(f, d), f(2, d), f(3, d)
+#define EACH_OF_8(f, d) EACH_OF_4(f, d), f(4, d), f(5, d), f(6, d), f(7, d)
+#define EACH_OF_16(f, d) \
+    EACH_OF_8(f, d), f(8, d), f(9, d), f(10, d), f(11, d), f(12, d), f(13, d), f(14, d), f(15, d)
+#define EACH_OF(count, f, d) JOIN(EACH_OF_, count)(f, d)
 #endif
 
 typedef TG_T NAME(four) __attribute__((vector_size(4 * sizeof(TG_T))));
 typedef TG_T NAME(four_loose)
     __attribute__((vector_size(4 * sizeof(TG_T)), aligned(sizeof(TG_T)), may_alias));
-typedef TG_T NAME(eight) __attribute__((vector_size(8 * sizeof(TG_T))));
-typedef TG_T NAME(eight_loose)
-    __attribute__((vector_size(8 * sizeof(TG_T)), aligned(sizeof(TG_T)), may_alias));
 
-static inline __attribute__((always_inline)) void
-NAME(transpose_4x4)(TG_T *to, int64_t to_row, const TG_T *from, int64_t from_row)
+/* Of the rows x and y of a square, which are d apart: x with every other d elements of y in place
+ * of its own, and what is left over. */
+static inline __attribute__((always_inline)) WIDE(vector)
+    NAME(upper)(WIDE(vector) x, WIDE(vector) y, int d)
 {
-    const NAME(four) r0 = *(const NAME(four_loose) *)from;
-    const NAME(four) r1 = *(const NAME(four_loose) *)(from + from_row);
-    const NAME(four) r2 = *(const NAME(four_loose) *)(from + 2 * from_row);
-    const NAME(four) r3 = *(const NAME(four_loose) *)(from + 3 * from_row);
-    const NAME(four) low01 = __builtin_shufflevector(r0, r1, 0, 4, 1, 5);
-    const NAME(four) low23 = __builtin_shufflevector(r2, r3, 0, 4, 1, 5);
-    const NAME(four) high01 = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
-    const NAME(four) high23 = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
-    *(NAME(four_loose) *)to = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
-    *(NAME(four_loose) *)(to + to_row) = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
-    *(NAME(four_loose) *)(to + 2 * to_row) = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
-    *(NAME(four_loose) *)(to + 3 * to_row) = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+    return d == 1   ? __builtin_shufflevector(x, y, EACH_OF(TG_V, UPPER, 1))
+           : d == 2 ? __builtin_shufflevector(x, y, EACH_OF(TG_V, UPPER, 2))
+           : d == 4 ? __builtin_shufflevector(x, y, EACH_OF(TG_V, UPPER, 4))
+                    : __builtin_shufflevector(x, y, EACH_OF(TG_V, UPPER, 8));
 }
 
-/* Two 4x4 squares, which lie below each other and then beside each other, so that registers of
- * eight are transposed in each half alone. */
-static inline __attribute__((always_inline)) NAME(eight)
-    NAME(load_halves)(const TG_T *from, const TG_T *beside)
+static inline __attribute__((always_inline)) WIDE(vector)
+    NAME(lower)(WIDE(vector) x, WIDE(vector) y, int d)
 {
-    const NAME(four) low = *(const NAME(four_loose) *)from;
-    const NAME(four) high = *(const NAME(four_loose) *)beside;
-    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+    return d == 1   ? __builtin_shufflevector(x, y, EACH_OF(TG_V, LOWER, 1))
+           : d == 2 ? __builtin_shufflevector(x, y, EACH_OF(TG_V, LOWER, 2))
+           : d == 4 ? __builtin_shufflevector(x, y, EACH_OF(TG_V, LOWER, 4))
+                    : __builtin_shufflevector(x, y, EACH_OF(TG_V, LOWER, 8));
 }
 
-static inline __attribute__((always_inline)) void
-NAME(transpose_8x4)(TG_T *to, int64_t to_row, const TG_T *from, int64_t from_row)
+static inline __attribute__((always_inline)) void NAME(exchange)(WIDE(vector) * square, int d)
 {
-    const TG_T *beside = from + 4 * from_row;
-    const NAME(eight) r0 = NAME(load_halves)(from, beside);
-    const NAME(eight) r1 = NAME(load_halves)(from + from_row, beside + from_row);
-    const NAME(eight) r2 = NAME(load_halves)(from + 2 * from_row, beside + 2 * from_row);
-    const NAME(eight) r3 = NAME(load_halves)(from + 3 * from_row, beside + 3 * from_row);
-    const NAME(eight) low01 = __builtin_shufflevector(r0, r1, 0, 8, 1, 9, 4, 12, 5, 13);
-    const NAME(eight) low23 = __builtin_shufflevector(r2, r3, 0, 8, 1, 9, 4, 12, 5, 13);
-    const NAME(eight) high01 = __builtin_shufflevector(r0, r1, 2, 10, 3, 11, 6, 14, 7, 15);
-    const NAME(eight) high23 = __builtin_shufflevector(r2, r3, 2, 10, 3, 11, 6, 14, 7, 15);
-    *(NAME(eight_loose) *)to = __builtin_shufflevector(low01, low23, 0, 1, 8, 9, 4, 5, 12, 13);
-    *(NAME(eight_loose) *)(to + to_row) =
-        __builtin_shufflevector(low01, low23, 2, 3, 10, 11, 6, 7, 14, 15);
-    *(NAME(eight_loose) *)(to + 2 * to_row) =
-        __builtin_shufflevector(high01, high23, 0, 1, 8, 9, 4, 5, 12, 13);
-    *(NAME(eight_loose) *)(to + 3 * to_row) =
-        __builtin_shufflevector(high01, high23, 2, 3, 10, 11, 6, 7, 14, 15);
+    EACH (i, TG_V)
+        if ((i & d) == 0 && d < TG_V) {
+            const WIDE(vector) x = square[i], y = square[i + d];
+            square[i] = NAME(upper)(x, y, d);
+            square[i + d] = NAME(lower)(x, y, d);
+        }
+}
+
+/* At most TG_V rows and columns of `from`, a register each. */
+static inline __attribute__((always_inline)) void NAME(transpose_square)(TG_T *to, int64_t to_row,
+                                                                         const TG_T *from,
+                                                                         int64_t from_row, int rows,
+                                                                         int columns, int is_masked)
+{
+    WIDE(vector) square[TG_V];
+    EACH (i, TG_V) {
+        square[i] = WIDE(load)(from, is_masked, columns);
+        from += !is_masked || i + 1 < rows ? from_row : 0;
+    }
+    NAME(exchange)(square, 1);
+    NAME(exchange)(square, 2);
+    NAME(exchange)(square, 4);
+    NAME(exchange)(square, 8);
+    EACH (i, TG_V)
+        if (!is_masked || i < columns)
+            WIDE(store)(to + i * to_row, square[i], is_masked, rows);
 }
 
 static void NAME(transpose)(TG_T *to, int64_t to_row, const TG_T *from, int64_t from_row,
                             int64_t outer, int64_t inner)
 {
-    enum { IN_A_LINE = 64 / (int)sizeof *from, AHEAD = FETCH_BYTES / (int)sizeof *from };
-    for (int64_t few = 0; few < inner; few += STREAMS)
-        for (int64_t line = 0; line < outer; line += IN_A_LINE) {
-            const int64_t end = line + IN_A_LINE < outer ? line + IN_A_LINE : outer;
-            const int64_t last = few + STREAMS < inner ? few + STREAMS : inner;
-            const int is_next = line + AHEAD >= outer; /* rows are fetched, from their start */
-            const int64_t at = is_next ? line + AHEAD - outer : line + AHEAD;
-            const int64_t by = is_next ? STREAMS : 0;
-            for (int64_t i = few + by; i < tg_min(last + by, inner) && at < outer; i++)
-                __builtin_prefetch(from + at + i * from_row);
-            for (int64_t i = few; inner >= STREAMS && i < last; i += STREAMS) {
-                const int64_t at_i = tg_min(i, inner - STREAMS);
-                for (int64_t o = line; o < end; o += 4) {
-                    const int64_t at_o = o + 4 <= outer ? o : outer - 4;
-                    NAME(transpose_8x4)
-                    (to + at_o * to_row + at_i, to_row, from + at_o + at_i * from_row, from_row);
-                }
-            }
-            for (int64_t i = few; inner < STREAMS && i < last; i += 4) {
-                const int64_t at_i = i + 4 <= inner ? i : inner - 4;
-                for (int64_t o = line; o < end; o += 4) {
-                    const int64_t at_o = o + 4 <= outer ? o : outer - 4;
-                    NAME(transpose_4x4)
-                    (to + at_o * to_row + at_i, to_row, from + at_o + at_i * from_row, from_row);
-                }
-            }
+    enum { IN_A_LINE = LINE / (int)sizeof *from, AHEAD = FETCH_BYTES / (int)sizeof *from };
+    const int rows = (int)tg_min(TG_V, inner), columns = (int)tg_min(TG_V, outer);
+    for (int64_t i = 0; i < inner; i += TG_V)
+        for (int64_t o = 0; o < outer; o += TG_V) {
+            const int is_next = o + AHEAD >= outer; /* rows are fetched, from their start */
+            const int64_t ahead = is_next ? o + AHEAD - outer : o + AHEAD;
+            const int64_t first = is_next ? i + TG_V : i;
+            const int64_t end = o % IN_A_LINE == 0 && ahead < outer ? first + TG_V : 0;
+            for (int64_t row = first; row < tg_min(end, inner); row++)
+                __builtin_prefetch(from + ahead + row * from_row);
+            const int64_t at_i = i + TG_V <= inner ? i : tg_max(0, inner - TG_V);
+            const int64_t at_o = o + TG_V <= outer ? o : tg_max(0, outer - TG_V);
+            TG_T *const to_at = to + at_o * to_row + at_i;
+            const TG_T *const from_at = from + at_o + at_i * from_row;
+            if (rows == TG_V && columns == TG_V)
+                NAME(transpose_square)(to_at, to_row, from_at, from_row, TG_V, TG_V, 0);
+            else
+                NAME(transpose_square)(to_at, to_row, from_at, from_row, rows, columns, 1);
         }
 }
 
