@@ -156,7 +156,7 @@ __global__ void GPU_BOUNDS((skinny<T, T_elem>::threads), (skinny<T, T_elem>::blo
     int round = 0, panel = 0; /* the round in its panel; where the panel is */
     const auto multiply = [&](int64_t k, const skinny_piece<T, T_elem> &piece) {
         if (round == 0) {
-            wait_for_elements();
+            wait_for_runs();
             __syncthreads();
             skinny_stage<T>(p, a, k + shape::panel_k, end, fast + (shape::panel - panel));
         }
@@ -217,6 +217,8 @@ template <tg_tile T, typename T_elem> int skinny_launch(const tg_call *p, void *
                                       unsigned(tg_ceil_div(q.n, T.block.n)),
                                       unsigned(q.splits),
                                       int(q.m),
+                                      q.a_col == 1 &&
+                                          is_aligned(q.a, q.a_row, q.a_item, bytes, sizeof(T_elem)),
                                       T_elem(q.k ? q.alpha : 0),
                                       T_elem(q.beta)};
     auto kernel = skinny_gemm<T, T_elem, skinny_b::scattered>;

@@ -90,6 +90,7 @@ template <typename T_elem> struct skinny_call {
     int64_t n, k, split_k;
     unsigned blocks_n, splits;
     int m;
+    bool a_has_runs; /* vec elements along k lie together, and aligned */
     T_elem alpha, beta;
 };
 
@@ -174,7 +175,38 @@ template <tg_tile T, typename T_elem, skinny_b way> struct skinny_reader {
     }
 };
 
-/* panel[i][k] := a[i][first + k], zeros where a ends. It lands later, where copies can. */
+/* panel[i][k] := a[i][k] for the wanted k, zeros where A ends: in runs along k, or with lanes
+ * across the rows. It lands later, where copies can. */
+template <tg_tile T, int run, typename T_elem>
+__device__ inline void skinny_stage_along_k(const skinny_call<T_elem> &p, const T_elem *a, int left,
+                                            int wanted, T_elem *panel)
+{
+    using shape = skinny<T, T_elem>;
+    constexpr int across = int(tg_min(shape::panel_k / run, shape::threads));
+    constexpr int lines = shape::threads / across; /* that are staged at once */
+    const int line = threadIdx.x / across;
+    for (int k = threadIdx.x % across * run; k < wanted; k += across * run) {
+        const T_elem *at = a + line * p.a_row + k * p.a_col;
+#pragma unroll 4
+        for (int i = line; i < shape::rows; i += lines, at += lines * p.a_row)
+            copy_run<run>(panel + i * shape::panel_stride + k, at, i < p.m ? left - k : 0);
+    }
+}
+
+template <tg_tile T, typename T_elem>
+__device__ inline void skinny_stage_along_m(const skinny_call<T_elem> &p, const T_elem *a, int left,
+                                            int wanted, T_elem *panel)
+{
+    using shape = skinny<T, T_elem>;
+#pragma unroll 4
+    for (int x = threadIdx.x; x < shape::rows * wanted; x += shape::threads) {
+        const int i = x % shape::rows, k = x / shape::rows;
+        copy_run<1>(panel + i * shape::panel_stride + k, a + i + k * p.a_col,
+                    i < p.m ? left - k : 0);
+    }
+}
+
+/* The panel that begins with A's k `first`, of which there are some before `end`. */
 template <tg_tile T, typename T_elem>
 __device__ inline void skinny_stage(const skinny_call<T_elem> &p, const T_elem *a, int64_t first,
                                     int64_t end, T_elem *panel)
@@ -183,21 +215,12 @@ __device__ inline void skinny_stage(const skinny_call<T_elem> &p, const T_elem *
     const int left = int(tg_clamp(end - first, 0, shape::panel_k));
     const int wanted = int(tg_round_up(left, shape::round_k));
     a += first * p.a_col;
-    if (p.a_row == 1 && p.a_col != 1) {
-#pragma unroll 4
-        for (int x = threadIdx.x; x < shape::rows * wanted; x += shape::threads) {
-            const int i = x % shape::rows, k = x / shape::rows;
-            copy_element(panel + i * shape::panel_stride + k, a + i + k * p.a_col,
-                         i < p.m && k < left);
-        }
-        return;
-    }
-    for (int k = threadIdx.x; k < wanted; k += shape::threads) {
-        const T_elem *at = a + k * p.a_col;
-#pragma unroll 4
-        for (int i = 0; i < shape::rows; i++, at += p.a_row)
-            copy_element(panel + i * shape::panel_stride + k, at, i < p.m && k < left);
-    }
+    if (p.a_has_runs)
+        skinny_stage_along_k<T, T.vec>(p, a, left, wanted, panel);
+    else if (p.a_row == 1 && p.a_col != 1)
+        skinny_stage_along_m<T>(p, a, left, wanted, panel);
+    else
+        skinny_stage_along_k<T, 1>(p, a, left, wanted, panel);
 }
 
 } // namespace tg
