@@ -158,7 +158,8 @@ __global__ void GPU_BOUNDS((skinny<T, T_elem>::threads), (skinny<T, T_elem>::blo
         if (round == 0) {
             wait_for_runs();
             __syncthreads();
-            skinny_stage<T>(p, a, k + shape::panel_k, end, fast + (shape::panel - panel));
+            skinny_stage<T, T_elem, way>(p, a, k + shape::panel_k, end,
+                                         fast + (shape::panel - panel));
         }
         skinny_multiply<T, T_elem, place::step_k>(own + panel + round * shape::round_k, piece, sum);
         if (++round == shape::panel_rounds)
@@ -168,7 +169,7 @@ __global__ void GPU_BOUNDS((skinny<T, T_elem>::threads), (skinny<T, T_elem>::blo
     int64_t k = begin;
     if (k + shape::round_k <= end)
         reader.round(now);
-    skinny_stage<T>(p, a, begin, end, fast);
+    skinny_stage<T, T_elem, way>(p, a, begin, end, fast);
 #pragma unroll 2
     for (; k + shape::round_k <= end; k += shape::round_k) {
         if (k + 2 * shape::round_k <= end)

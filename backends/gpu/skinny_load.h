@@ -36,8 +36,12 @@ template <tg_tile T, typename T_elem> struct skinny {
     static constexpr int fast_elements = int(tg_max(2 * panel, sums));
     /* Of the 64 Ki registers of a unit, a thread gets 128, or all if its part of C is large. */
     static constexpr int words = (held + 2 * steps * vec * cols) * int(sizeof(T_elem)) / 4;
+    /* Before Hopper the compiler wants more registers for the same text in f64, and where nothing
+     * is copied in the background. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-    static constexpr int words_that_fit = 90; /* no copies in the background: more in registers */
+    static constexpr int words_that_fit = sizeof(T_elem) == 8 ? 79 : 90;
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+    static constexpr int words_that_fit = sizeof(T_elem) == 8 ? 79 : 100;
 #else
     static constexpr int words_that_fit = 100;
 #endif
@@ -175,39 +179,8 @@ template <tg_tile T, typename T_elem, skinny_b way> struct skinny_reader {
     }
 };
 
-/* panel[i][k] := a[i][k] for the wanted k, zeros where A ends: in runs along k, or with lanes
- * across the rows. It lands later, where copies can. */
-template <tg_tile T, int run, typename T_elem>
-__device__ inline void skinny_stage_along_k(const skinny_call<T_elem> &p, const T_elem *a, int left,
-                                            int wanted, T_elem *panel)
-{
-    using shape = skinny<T, T_elem>;
-    constexpr int across = int(tg_min(shape::panel_k / run, shape::threads));
-    constexpr int lines = shape::threads / across; /* that are staged at once */
-    const int line = threadIdx.x / across;
-    for (int k = threadIdx.x % across * run; k < wanted; k += across * run) {
-        const T_elem *at = a + line * p.a_row + k * p.a_col;
-#pragma unroll 4
-        for (int i = line; i < shape::rows; i += lines, at += lines * p.a_row)
-            copy_run<run>(panel + i * shape::panel_stride + k, at, i < p.m ? left - k : 0);
-    }
-}
-
-template <tg_tile T, typename T_elem>
-__device__ inline void skinny_stage_along_m(const skinny_call<T_elem> &p, const T_elem *a, int left,
-                                            int wanted, T_elem *panel)
-{
-    using shape = skinny<T, T_elem>;
-#pragma unroll 4
-    for (int x = threadIdx.x; x < shape::rows * wanted; x += shape::threads) {
-        const int i = x % shape::rows, k = x / shape::rows;
-        copy_run<1>(panel + i * shape::panel_stride + k, a + i + k * p.a_col,
-                    i < p.m ? left - k : 0);
-    }
-}
-
-/* The panel that begins with A's k `first`, of which there are some before `end`. */
-template <tg_tile T, typename T_elem>
+/* panel[i][k] := a[i][first + k], zeros where A ends. It lands later, where copies can. */
+template <tg_tile T, typename T_elem, skinny_b way>
 __device__ inline void skinny_stage(const skinny_call<T_elem> &p, const T_elem *a, int64_t first,
                                     int64_t end, T_elem *panel)
 {
@@ -215,12 +188,32 @@ __device__ inline void skinny_stage(const skinny_call<T_elem> &p, const T_elem *
     const int left = int(tg_clamp(end - first, 0, shape::panel_k));
     const int wanted = int(tg_round_up(left, shape::round_k));
     a += first * p.a_col;
-    if (p.a_has_runs)
-        skinny_stage_along_k<T, T.vec>(p, a, left, wanted, panel);
-    else if (p.a_row == 1 && p.a_col != 1)
-        skinny_stage_along_m<T>(p, a, left, wanted, panel);
-    else
-        skinny_stage_along_k<T, 1>(p, a, left, wanted, panel);
+    if (way != skinny_b::scattered && p.a_has_runs) { /* scattered reads leave too few registers */
+        constexpr int across = shape::panel_k / T.vec;
+#pragma unroll copies_at_once
+        for (int x = threadIdx.x; x < shape::rows * across; x += shape::threads) {
+            const int i = x / across, k = x % across * T.vec;
+            if (k < wanted)
+                copy_run<T.vec>(panel + i * shape::panel_stride + k, a + i * p.a_row + k,
+                                i < p.m ? left - k : 0);
+        }
+        return;
+    }
+    if (p.a_row == 1 && p.a_col != 1) {
+#pragma unroll 4
+        for (int x = threadIdx.x; x < shape::rows * wanted; x += shape::threads) {
+            const int i = x % shape::rows, k = x / shape::rows;
+            copy_run<1>(panel + i * shape::panel_stride + k, a + i + k * p.a_col,
+                        i < p.m && k < left);
+        }
+        return;
+    }
+    for (int k = threadIdx.x; k < wanted; k += shape::threads) {
+        const T_elem *at = a + k * p.a_col;
+#pragma unroll 4
+        for (int i = 0; i < shape::rows; i++, at += p.a_row)
+            copy_run<1>(panel + i * shape::panel_stride + k, at, i < p.m && k < left);
+    }
 }
 
 } // namespace tg

@@ -45,6 +45,13 @@ template <typename T_elem> __device__ inline T_elem other_lane(T_elem x, int mas
 #endif
 }
 
+/* Those that a thread waits for must be many at once. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+constexpr int copies_at_once = 1;
+#else
+constexpr int copies_at_once = 4;
+#endif
+
 /* fast[0 .. count - 1] := slow, zeros where no more are there; in the background where the device
  * can. More than one are aligned to all of them. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
