@@ -156,9 +156,10 @@ __global__ void GPU_BOUNDS((skinny<T, T_elem>::threads), (skinny<T, T_elem>::blo
     int round = 0, panel = 0; /* the round in its panel; where the panel is */
     const auto multiply = [&](int64_t k, const skinny_piece<T, T_elem> &piece) {
         if (round == 0) {
-            wait_for_elements();
+            wait_for_runs();
             __syncthreads();
-            skinny_stage<T>(p, a, k + shape::panel_k, end, fast + (shape::panel - panel));
+            skinny_stage<T, T_elem, way>(p, a, k + shape::panel_k, end,
+                                         fast + (shape::panel - panel));
         }
         skinny_multiply<T, T_elem, place::step_k>(own + panel + round * shape::round_k, piece, sum);
         if (++round == shape::panel_rounds)
@@ -168,7 +169,7 @@ __global__ void GPU_BOUNDS((skinny<T, T_elem>::threads), (skinny<T, T_elem>::blo
     int64_t k = begin;
     if (k + shape::round_k <= end)
         reader.round(now);
-    skinny_stage<T>(p, a, begin, end, fast);
+    skinny_stage<T, T_elem, way>(p, a, begin, end, fast);
 #pragma unroll 2
     for (; k + shape::round_k <= end; k += shape::round_k) {
         if (k + 2 * shape::round_k <= end)
@@ -216,6 +217,8 @@ template <tg_tile T, typename T_elem> int skinny_launch(const tg_call *p, void *
                                       unsigned(tg_ceil_div(q.n, T.block.n)),
                                       unsigned(q.splits),
                                       int(q.m),
+                                      q.a_col == 1 &&
+                                          is_aligned(q.a, q.a_row, q.a_item, bytes, sizeof(T_elem)),
                                       T_elem(q.k ? q.alpha : 0),
                                       T_elem(q.beta)};
     auto kernel = skinny_gemm<T, T_elem, skinny_b::scattered>;

@@ -36,8 +36,12 @@ template <tg_tile T, typename T_elem> struct skinny {
     static constexpr int fast_elements = int(tg_max(2 * panel, sums));
     /* Of the 64 Ki registers of a unit, a thread gets 128, or all if its part of C is large. */
     static constexpr int words = (held + 2 * steps * vec * cols) * int(sizeof(T_elem)) / 4;
+    /* Before Hopper the compiler wants more registers for the same text in f64, and where nothing
+     * is copied in the background. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-    static constexpr int words_that_fit = 90; /* no copies in the background: more in registers */
+    static constexpr int words_that_fit = sizeof(T_elem) == 8 ? 79 : 90;
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+    static constexpr int words_that_fit = sizeof(T_elem) == 8 ? 79 : 100;
 #else
     static constexpr int words_that_fit = 100;
 #endif
@@ -90,6 +94,7 @@ template <typename T_elem> struct skinny_call {
     int64_t n, k, split_k;
     unsigned blocks_n, splits;
     int m;
+    bool a_has_runs; /* vec elements along k lie together, and aligned */
     T_elem alpha, beta;
 };
 
@@ -174,8 +179,8 @@ template <tg_tile T, typename T_elem, skinny_b way> struct skinny_reader {
     }
 };
 
-/* panel[i][k] := a[i][first + k], zeros where a ends. It lands later, where copies can. */
-template <tg_tile T, typename T_elem>
+/* panel[i][k] := a[i][first + k], zeros where A ends. It lands later, where copies can. */
+template <tg_tile T, typename T_elem, skinny_b way>
 __device__ inline void skinny_stage(const skinny_call<T_elem> &p, const T_elem *a, int64_t first,
                                     int64_t end, T_elem *panel)
 {
@@ -183,12 +188,23 @@ __device__ inline void skinny_stage(const skinny_call<T_elem> &p, const T_elem *
     const int left = int(tg_clamp(end - first, 0, shape::panel_k));
     const int wanted = int(tg_round_up(left, shape::round_k));
     a += first * p.a_col;
+    if (way != skinny_b::scattered && p.a_has_runs) { /* scattered reads leave too few registers */
+        constexpr int across = shape::panel_k / T.vec;
+#pragma unroll copies_at_once
+        for (int x = threadIdx.x; x < shape::rows * across; x += shape::threads) {
+            const int i = x / across, k = x % across * T.vec;
+            if (k < wanted)
+                copy_run<T.vec>(panel + i * shape::panel_stride + k, a + i * p.a_row + k,
+                                i < p.m ? left - k : 0);
+        }
+        return;
+    }
     if (p.a_row == 1 && p.a_col != 1) {
 #pragma unroll 4
         for (int x = threadIdx.x; x < shape::rows * wanted; x += shape::threads) {
             const int i = x % shape::rows, k = x / shape::rows;
-            copy_element(panel + i * shape::panel_stride + k, a + i + k * p.a_col,
-                         i < p.m && k < left);
+            copy_run<1>(panel + i * shape::panel_stride + k, a + i + k * p.a_col,
+                        i < p.m && k < left);
         }
         return;
     }
@@ -196,7 +212,7 @@ __device__ inline void skinny_stage(const skinny_call<T_elem> &p, const T_elem *
         const T_elem *at = a + k * p.a_col;
 #pragma unroll 4
         for (int i = 0; i < shape::rows; i++, at += p.a_row)
-            copy_element(panel + i * shape::panel_stride + k, at, i < p.m && k < left);
+            copy_run<1>(panel + i * shape::panel_stride + k, at, i < p.m && k < left);
     }
 }
 

@@ -45,27 +45,42 @@ template <typename T_elem> __device__ inline T_elem other_lane(T_elem x, int mas
 #endif
 }
 
-/* fast := slow or, where it is not there, zero; in the background where the device can. */
+/* Those that a thread waits for must be many at once. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-template <typename T_elem>
-__device__ inline void copy_element(T_elem *fast, const T_elem *slow, bool is_there)
+constexpr int copies_at_once = 1;
+#else
+constexpr int copies_at_once = 4;
+#endif
+
+/* fast[0 .. count - 1] := slow, zeros where no more are there; in the background where the device
+ * can. More than one are aligned to all of them. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+template <int count, typename T_elem>
+__device__ inline void copy_run(T_elem *fast, const T_elem *slow, int there)
 {
-    const unsigned to = unsigned(__cvta_generic_to_shared(fast));
-    if (is_there)
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(slow),
-                     "n"(sizeof(T_elem))
+    if (there > 0)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(
+                         unsigned(__cvta_generic_to_shared(fast))),
+                     "l"(slow), "n"(count * sizeof(T_elem)),
+                     "r"(int(tg_min(there, count) * sizeof(T_elem)))
                      : "memory");
     else
-        *fast = 0;
+        store_vector<count>(fast, {});
 }
-__device__ inline void wait_for_elements() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+__device__ inline void wait_for_runs() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 #else
-template <typename T_elem>
-__device__ inline void copy_element(T_elem *fast, const T_elem *slow, bool is_there)
+template <int count, typename T_elem>
+__device__ inline void copy_run(T_elem *fast, const T_elem *slow, int there)
 {
-    *fast = is_there ? *slow : T_elem(0);
+    vector<T_elem, count> run = {};
+    if (there >= count)
+        run = load_vector<count>(slow);
+    else
+        for (int e = 0; e < count; e++)
+            run.at[e] = e < there ? slow[e] : T_elem(0);
+    store_vector(fast, run);
 }
-__device__ inline void wait_for_elements() {}
+__device__ inline void wait_for_runs() {}
 #endif
 
 /* Can it be read in vectors of that many bytes, along the one of its directions that is contiguous,
