@@ -3,8 +3,8 @@
  * What the header promises about calls: arguments, contexts, threads. While the parts run, stdout
  * and stderr lead to a file that must stay empty: the library does not print.
  *
- *     test_api [PART]     arguments, types, bits, packed, lists, overlap, contexts, tuning, threads
- *                         or fork; all without it
+ *     test_api [PART ...]     arguments, types, bits, packed, lists, overlap, contexts, tuning,
+ *                             threads, fork; all without it
  *
  * The backend is the CPU, or the one that TG_TEST_BACKEND names. */
 #define _GNU_SOURCE
@@ -125,7 +125,10 @@ static int redirect(void)
 
 static int is_wanted(const char *part, int argc, char **argv)
 {
-    return argc < 2 || strcmp(argv[1], part) == 0;
+    int is_named = argc < 2;
+    for (int word = 1; word < argc; word++)
+        is_named |= strcmp(argv[word], part) == 0;
+    return is_named;
 }
 
 int main(int argc, char **argv)
