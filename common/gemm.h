@@ -189,10 +189,10 @@ void tg_tuning_load(tg_context *ctx);
 /* The tiling that a line has for problems such as this one, as backends are given it; or NULL. */
 const tg_tile *tg_tuning_find(const tg_context *ctx, const tg_problem *p);
 
-/* Does B lie in L1, with so many rows of A beside it? */
-static inline int tg_is_near(const tg_problem *p, int64_t rows, int64_t bytes, const tg_limits *l)
+/* Do so many rows of A and columns of B lie in L1? */
+static inline int tg_is_near(const tg_problem *p, int64_t lines, int64_t bytes, const tg_limits *l)
 {
-    return ((double)p->n + (double)rows) * (double)p->k * (double)bytes <= 0.75 * (double)l->l1;
+    return (double)lines * (double)p->k * (double)bytes <= 0.75 * (double)l->l1;
 }
 
 /* Are all their numbers equal? */

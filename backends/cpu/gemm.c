@@ -126,7 +126,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
                        .a_col = p->a.col_stride,
                        .b_row = p->b.row_stride,
                        .c_row = p->c.row_stride};
-    if (!tg_is_near(p, t->thread.m, j.bytes, l))
+    if (!tg_is_near(p, t->thread.m + t->thread.n, j.bytes, l))
         set_fetching(&j.step);
     j.rows = rows_of(p->m, t->thread.m);
     if (j.is_streamed || ((int64_t)tg_type_size(p->c.type) < j.bytes && p->k > j.slice)) {
