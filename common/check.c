@@ -106,13 +106,6 @@ tg_reach tg_reach_of(const tg_input *x, int64_t rows, int64_t cols, int64_t batc
     return reach;
 }
 
-int tg_lie_apart(const void *x, tg_reach x_reach, const void *y, tg_reach y_reach)
-{
-    const uintptr_t x_at = (uintptr_t)x, y_at = (uintptr_t)y;
-    return x_at + (uintptr_t)x_reach.end <= y_at + (uintptr_t)y_reach.begin ||
-           y_at + (uintptr_t)y_reach.end <= x_at + (uintptr_t)x_reach.begin;
-}
-
 static int64_t greatest_common_divisor(int64_t x, int64_t y)
 {
     return y ? greatest_common_divisor(y, x % y) : x;

@@ -155,12 +155,13 @@ int tg_item_is_plain(const tg_context *ctx, const tg_item *x)
            tg_lie_apart(x->c, ctx->reach[2], x->b, ctx->reach[1]);
 }
 
-/* *p := the known problem with these data, alpha and beta. False where they need a closer look. */
-static int renew(const tg_context *ctx, const tg_problem *given, tg_problem *p)
+/* ctx->planned := the known problem with these data, alpha and beta. False where they need a closer
+ * look. */
+static int renew(tg_context *ctx, const tg_problem *given)
 {
+    tg_problem *p = &ctx->planned;
     if (!tg_item_is_plain(ctx, &(tg_item){given->a.data, given->b.data, given->c.data}))
         return 0;
-    *p = ctx->planned;
     p->a.data = ctx->is_swapped ? given->b.data : given->a.data;
     p->b.data = ctx->is_swapped ? given->a.data : given->b.data;
     p->c.data = given->c.data;
@@ -170,21 +171,22 @@ static int renew(const tg_context *ctx, const tg_problem *given, tg_problem *p)
     return p->alpha != 0;
 }
 
-tg_status tg_problem_plan(tg_context *ctx, const tg_problem *given, tg_problem *p, int with_data)
+const tg_problem *tg_problem_plan(tg_context *ctx, const tg_problem *given, tg_problem *room,
+                                  int with_data)
 {
     const int known = tg_problem_is_known(ctx, given);
-    if (known && renew(ctx, given, p))
-        return TG_OK;
-    *p = *given;
-    if (tg_problem_prepare(ctx, p, with_data))
-        return ctx->status;
-    if (tg_problem_is_empty(p) || (known && p->k > 0))
-        return TG_OK;
-    if (tg_problem_choose(ctx, p))
-        return ctx->status;
-    if (p->k > 0)
-        remember(ctx, given, p);
-    return TG_OK;
+    if (known && renew(ctx, given))
+        return &ctx->planned;
+    *room = *given;
+    if (tg_problem_prepare(ctx, room, with_data))
+        return NULL;
+    if (tg_problem_is_empty(room) || (known && room->k > 0))
+        return room;
+    if (tg_problem_choose(ctx, room))
+        return NULL;
+    if (room->k > 0)
+        remember(ctx, given, room);
+    return room;
 }
 
 tg_status tg_have_workspace(tg_context *ctx, size_t bytes)
@@ -206,12 +208,13 @@ tg_status tg_have_workspace(tg_context *ctx, size_t bytes)
 
 static tg_status multiply(tg_context *ctx, const tg_problem *given)
 {
-    tg_problem p;
-    if (tg_problem_plan(ctx, given, &p, 1))
+    tg_problem room;
+    const tg_problem *p = tg_problem_plan(ctx, given, &room, 1);
+    if (!p)
         return ctx->status;
-    if (tg_problem_is_empty(&p))
+    if (tg_problem_is_empty(p))
         return tg_succeed(ctx);
-    if (tg_have_workspace(ctx, ctx->plan_bytes) || ctx->backend->gemm(ctx, &p, &ctx->plan))
+    if (tg_have_workspace(ctx, ctx->plan_bytes) || ctx->backend->gemm(ctx, p, &ctx->plan))
         return ctx->status;
     return tg_succeed(ctx);
 }
@@ -234,15 +237,16 @@ tg_status tg_gemm(tg_context *ctx, const tg_problem *problem)
 
 tg_status tg_gemm_workspace(tg_context *ctx, const tg_problem *problem, size_t *bytes)
 {
-    tg_problem given, p;
+    tg_problem given, room;
     tg_status status = tg_need_open(ctx);
     if (status || (status = tg_problem_read(ctx, problem, &given)))
         return status;
     if (!bytes)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "bytes is NULL");
-    if (tg_problem_plan(ctx, &given, &p, 0))
+    const tg_problem *p = tg_problem_plan(ctx, &given, &room, 0);
+    if (!p)
         return ctx->status;
-    *bytes = tg_problem_is_empty(&p) ? 0 : ctx->plan_bytes;
+    *bytes = tg_problem_is_empty(p) ? 0 : ctx->plan_bytes;
     return tg_succeed(ctx);
 }
 
@@ -256,7 +260,7 @@ tg_status tg_describe(tg_context *ctx, const tg_problem *problem, tg_problem *p)
 
 tg_status tg_pick(tg_context *ctx, const tg_problem *problem, tg_plan *picked)
 {
-    tg_problem given, p;
+    tg_problem given, room;
     tg_status status = tg_need_open(ctx);
     if (status || (status = tg_problem_read(ctx, problem, &given)))
         return status;
@@ -265,8 +269,8 @@ tg_status tg_pick(tg_context *ctx, const tg_problem *problem, tg_plan *picked)
     if (picked->size != sizeof *picked)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "plan.size = %zu is not %zu", picked->size,
                        sizeof *picked);
-    if (tg_problem_plan(ctx, &given, &p, 0) ||
-        (tg_problem_is_empty(&p) && tg_problem_choose(ctx, &p)))
+    const tg_problem *p = tg_problem_plan(ctx, &given, &room, 0);
+    if (!p || (tg_problem_is_empty(p) && tg_problem_choose(ctx, p)))
         return ctx->status;
     *picked = ctx->plan;
     picked->size = sizeof *picked;

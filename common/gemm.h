@@ -131,7 +131,12 @@ tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data)
 
 /* The reach of a batch of matrices that passed those checks; and do two have no byte in common? */
 tg_reach tg_reach_of(const tg_input *x, int64_t rows, int64_t cols, int64_t batch);
-int tg_lie_apart(const void *x, tg_reach x_reach, const void *y, tg_reach y_reach);
+static inline int tg_lie_apart(const void *x, tg_reach x_reach, const void *y, tg_reach y_reach)
+{
+    const uintptr_t x_at = (uintptr_t)x, y_at = (uintptr_t)y;
+    return x_at + (uintptr_t)x_reach.end <= y_at + (uintptr_t)y_reach.begin ||
+           y_at + (uintptr_t)y_reach.end <= x_at + (uintptr_t)x_reach.begin;
+}
 
 /* Does A or B overlap this memory? */
 tg_status tg_check_apart(tg_context *ctx, const tg_problem *p, int is_b, const void *memory,
@@ -145,8 +150,10 @@ tg_status tg_problem_read(tg_context *ctx, const tg_problem *given, tg_problem *
 tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data);
 /* ctx->plan and ctx->plan_bytes := how to run the prepared problem, and the workspace it takes. */
 tg_status tg_problem_choose(tg_context *ctx, const tg_problem *p);
-/* Both, or what is known already: *p is prepared, and ctx->plan is its own if it is not empty. */
-tg_status tg_problem_plan(tg_context *ctx, const tg_problem *given, tg_problem *p, int with_data);
+/* Both, or what is known already. The prepared problem, in the context or in the room for it, or
+ * NULL; ctx->plan is its own if it is not empty. */
+const tg_problem *tg_problem_plan(tg_context *ctx, const tg_problem *given, tg_problem *room,
+                                  int with_data);
 int tg_problem_is_empty(const tg_problem *p);
 /* Is the given problem like the one that ctx->plan is for, but for data, alpha and beta? */
 int tg_problem_is_known(const tg_context *ctx, const tg_problem *given);
@@ -189,10 +196,10 @@ static inline double tg_flops_of(const tg_problem *p)
 /* As many of the units as so much work is worth waking. */
 int tg_useful_threads(double flops, int units);
 
-/* Does B lie in L1, with so many rows of A beside it? */
-static inline int tg_is_near(const tg_problem *p, int64_t rows, int64_t bytes, const tg_limits *l)
+/* Do so many rows of A and columns of B lie in L1? */
+static inline int tg_is_near(const tg_problem *p, int64_t lines, int64_t bytes, const tg_limits *l)
 {
-    return ((double)p->n + (double)rows) * (double)p->k * (double)bytes <= 0.75 * (double)l->l1;
+    return (double)lines * (double)p->k * (double)bytes <= 0.75 * (double)l->l1;
 }
 
 /* Are all their numbers equal? */

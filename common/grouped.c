@@ -74,8 +74,11 @@ static tg_status plan_item(tg_context *ctx, const list *l, int64_t x, tg_problem
     if (tg_problem_read(ctx, at, &given))
         return ctx->status;
     given.a.data = data.a, given.b.data = data.b, given.c.data = data.c;
-    if (tg_problem_plan(ctx, &given, p, with_data))
+    const tg_problem *planned = tg_problem_plan(ctx, &given, p, with_data);
+    if (!planned)
         return ctx->status;
+    if (planned != p)
+        *p = *planned;
     if (!tg_problem_is_empty(p) && p->k > 0 && !(p->flags & TG_PACKED))
         *last = at;
     return TG_OK;

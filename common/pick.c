@@ -56,7 +56,9 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     double step = (accumulators + fmas_not_overlapped) / fmas_per_cycle;
     step = step > fma_latency ? step : fma_latency;
     step += cycles_per_load * (t.thread.m + vectors);
-    const int is_far = !tg_is_near(p, t.thread.m, bytes, l);
+    /* If nothing is packed, a kernel goes down all rows before it takes the next columns. */
+    const int64_t columns = plan->a_in_place && plan->b_in_place ? t.thread.n : p->n;
+    const int is_far = !tg_is_near(p, t.thread.m + columns, bytes, l);
     if (plan->b_in_place && p->b.row_stride % t.vec)
         step += (is_far ? cycles_of_far_split : cycles_of_split_load) * vectors;
     if ((plan->a_in_place && p->a.row_stride % (2048 / bytes) == 0) ||

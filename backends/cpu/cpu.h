@@ -27,6 +27,7 @@ typedef struct tg_step {
     int64_t a_row, a_col, b_row, c_row;
     const char *next, *next_end; /* needed soon: run may fetch some of it, and moves next on */
     int rows, columns;
+    int64_t more; /* tiles of as many rows, below this one */
     /* Kernels that read rows of A fetch what lies so many elements ahead of b, in the first steps.
      */
     int64_t ahead, steps_that_fetch;
@@ -66,6 +67,12 @@ typedef struct tg_isa {
     double (*spin[TG_CPU_KINDS])(int64_t rounds, double *sink);
 } tg_isa;
 
+/* Rows in tiles below one another: tall ones, then low ones, which have one row less. */
+typedef struct tg_rows {
+    int64_t tall, low;
+    int height; /* of a tall one */
+} tg_rows;
+
 /* What all threads know of a call. */
 typedef struct tg_job {
     const tg_problem *p;
@@ -84,7 +91,8 @@ typedef struct tg_job {
     int strips_cut_m;             /* strips are rows of C, else columns */
     int is_each_alone;            /* each thread takes whole cells, else all work on one */
     int is_direct;                /* one block, and nothing to stage */
-    int is_near;                  /* which lies in L1 */
+    tg_step step;                 /* then: what all steps have in common, */
+    tg_rows rows;                 /* and how those of C are shared out to tiles */
     int is_streamed;              /* few rows, and B is read once, along its rows */
     const tg_item *items;         /* their data; NULL: batch items, so many bytes apart: */
     int64_t a_item, b_item, c_item;

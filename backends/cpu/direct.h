@@ -8,32 +8,42 @@
 
 #include "stage.h"
 
-/* A rectangle of an item that is read and written where it is: of the loops, the two around the
- * kernel are left. */
+/* As even as can be: no tile is left with few rows, which would wait for one another's sums. */
+static tg_rows rows_of(int64_t count, int64_t most)
+{
+    const int64_t tiles = tg_ceil_div(count, most), height = tg_ceil_div(count, tiles);
+    const int64_t low = tiles * height - count;
+    return (tg_rows){.tall = tiles - low, .low = low, .height = (int)height};
+}
+
+/* A rectangle of an item that is read and written where it is. Of the loops, the one over columns
+ * is left: the kernel itself goes down the rows. */
 static void multiply_directly(const tg_job *j, tg_item item, range rows, range cols)
 {
     const tg_problem *p = j->p;
-    const int64_t bytes = j->bytes, thread_m = j->tile.thread.m, thread_n = j->tile.thread.n;
-    const char *a = item.a, *b = item.b;
-    char *c = item.c;
-    tg_step s = {.k = p->k,
-                 .a_row = p->a.row_stride,
-                 .a_col = p->a.col_stride,
-                 .b_row = p->b.row_stride,
-                 .c_row = p->c.row_stride,
-                 .alpha = p->alpha,
-                 .beta = p->beta};
-    if (!j->is_near)
-        set_fetching(&s);
-    for (int64_t m = rows.begin; m < rows.end; m += thread_m) {
-        s.rows = (int)tg_min(thread_m, rows.end - m);
-        s.a = a + m * s.a_row * bytes;
-        for (int64_t n = cols.begin; n < cols.end; n += thread_n) {
-            s.columns = (int)tg_min(thread_n, cols.end - n);
-            s.b = b + n * bytes;
-            s.c = c + (m * s.c_row + n) * bytes;
-            j->kernel.run(&s);
-        }
+    const int64_t bytes = j->bytes, thread_n = j->tile.thread.n, count = rows.end - rows.begin;
+    const tg_rows r = count == p->m ? j->rows : rows_of(count, j->tile.thread.m);
+    tg_step s = j->step;
+    s.alpha = p->alpha;
+    s.beta = p->beta;
+    const char *a = (const char *)item.a + rows.begin * s.a_row * bytes, *b = item.b;
+    char *c = (char *)item.c + rows.begin * s.c_row * bytes;
+    const int64_t tall_rows = r.tall * r.height;
+    for (int64_t n = cols.begin; n < cols.end; n += thread_n) {
+        s.columns = (int)tg_min(thread_n, cols.end - n);
+        s.a = a;
+        s.b = b + n * bytes;
+        s.c = c + n * bytes;
+        s.rows = r.height;
+        s.more = r.tall - 1;
+        j->kernel.run(&s);
+        if (r.low == 0)
+            continue;
+        s.a = a + tall_rows * s.a_row * bytes;
+        s.c = c + (tall_rows * s.c_row + n) * bytes;
+        s.rows = r.height - 1;
+        s.more = r.low - 1;
+        j->kernel.run(&s);
     }
 }
 

@@ -101,8 +101,9 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         tg_round_up((int64_t)tg_round_up(t->block.n, t->thread.n) * t->block.k * j.bytes, 64);
     const int is_ragged = p->c.col_stride == 1 && p->b.col_stride == 1 && !(p->flags & TG_PACKED) &&
                           j.kernel.grain && p->n % j.kernel.grain == 0;
+    const int is_b_near = p->k <= l->l2 / 4 / j.bytes / tg_max(p->n, 1);
     j.is_direct = is_ragged && is_in_place_whole(&j) && p->k <= j.slice && p->m <= t->block.m &&
-                  p->n <= t->warp.n;
+                  (is_b_near || p->n <= t->warp.n);
     j.is_streamed = is_ragged && !j.is_direct && is_streamed(&j);
     /* With nothing to stage together, or too little, each thread takes a strip of its own. */
     const int in_place = j.is_streamed || ((plan->a_in_place || a_packed) &&
@@ -120,7 +121,14 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.pieces = j.strips_cut_m ? pieces_m : pieces_n;
     j.cells = p->batch * j.strips;
     j.is_each_alone = j.cells >= plan->threads || j.is_direct || j.is_streamed;
-    j.is_near = tg_is_near(p, t->thread.m, j.bytes, l);
+    j.step = (tg_step){.k = p->k,
+                       .a_row = p->a.row_stride,
+                       .a_col = p->a.col_stride,
+                       .b_row = p->b.row_stride,
+                       .c_row = p->c.row_stride};
+    if (!tg_is_near(p, t->thread.m + t->thread.n, j.bytes, l))
+        set_fetching(&j.step);
+    j.rows = rows_of(p->m, t->thread.m);
     if (j.is_streamed || ((int64_t)tg_type_size(p->c.type) < j.bytes && p->k > j.slice)) {
         const int64_t rows = j.strips_cut_m ? tg_ceil_div(pieces_m, j.strips) * grain_m : p->m;
         j.sums_row = tg_round_up(tg_min(t->block.n, p->n), 16);
@@ -183,6 +191,29 @@ tg_status tg_cpu_pack(tg_context *ctx, const tg_problem *p, const tg_plan *plan,
     return TG_OK;
 }
 
+static tg_item cell_at(const tg_job *j, int64_t cell, range *rows, range *cols)
+{
+    const tg_problem *p = j->p;
+    *rows = (range){0, p->m};
+    *cols = (range){0, p->n};
+    if (j->strips == 1)
+        return item_at(j, cell);
+    const int64_t strip = cell % j->strips, along = j->strips_cut_m ? p->m : p->n;
+    *(j->strips_cut_m ? rows : cols) =
+        (range){strip * j->pieces / j->strips * j->grain,
+                tg_min(along, (strip + 1) * j->pieces / j->strips * j->grain)};
+    return item_at(j, cell / j->strips);
+}
+
+static void run_directly(const tg_job *j, int64_t begin, int64_t end)
+{
+    for (int64_t cell = begin; cell < end; cell++) {
+        range rows, cols;
+        const tg_item item = cell_at(j, cell, &rows, &cols);
+        multiply_directly(j, item, rows, cols);
+    }
+}
+
 static void run_cells(const tg_job *j, const tg_plan *plan, char *workspace, int me, int threads)
 {
     const int alone = j->is_each_alone;
@@ -194,28 +225,29 @@ static void run_cells(const tg_job *j, const tg_plan *plan, char *workspace, int
                     .b = own + j->a_bytes,
                     .sums = own + j->a_bytes + j->b_bytes,
                     .corner = corners + me * corner_bytes(j)};
-    const int64_t along = j->strips_cut_m ? j->p->m : j->p->n;
     for (int64_t cell = alone ? me : 0; cell < j->cells; cell += alone ? threads : 1) {
-        const int64_t strip = j->strips > 1 ? cell % j->strips : 0;
-        const int64_t item = j->strips > 1 ? cell / j->strips : cell;
-        range rows = {0, j->p->m}, cols = {0, j->p->n};
-        if (j->strips > 1)
-            *(j->strips_cut_m ? &rows : &cols) =
-                (range){strip * j->pieces / j->strips * j->grain,
-                        tg_min(along, (strip + 1) * j->pieces / j->strips * j->grain)};
-        if (j->is_direct)
-            multiply_directly(j, item_at(j, item), rows, cols);
-        else if (j->is_streamed)
-            multiply_streaming(j, &t, item_at(j, item), cols);
+        range rows, cols;
+        const tg_item item = cell_at(j, cell, &rows, &cols);
+        if (j->is_streamed)
+            multiply_streaming(j, &t, item, cols);
         else
-            multiply_cell(j, &t, item_at(j, item), rows, cols);
+            multiply_cell(j, &t, item, rows, cols);
     }
+}
+
+static void run_share(const tg_context *ctx, const tg_job *j, int me, int threads)
+{
+    if (j->is_direct && threads == 1)
+        run_directly(j, 0, j->cells);
+    else if (j->is_direct)
+        run_directly(j, me * j->cells / threads, (me + 1) * j->cells / threads);
+    else
+        run_cells(j, j->plan, ctx->workspace, me, threads);
 }
 
 static void run_job(const tg_context *ctx, const tg_job *j)
 {
     const tg_plan *plan = j->plan;
-    char *workspace = ctx->workspace;
     if (j->p->k == 0) {
         for (int64_t item = 0; item < j->cells; item++)
             scale(j->p, item_at(j, item).c);
@@ -223,12 +255,12 @@ static void run_job(const tg_context *ctx, const tg_job *j)
     }
     const int threads = plan->threads == 1 ? 1 : tg_cpu_threads(plan->threads);
     if (threads == 1) {
-        run_cells(j, plan, workspace, 0, 1);
+        run_share(ctx, j, 0, 1);
         return;
     }
 #ifdef _OPENMP
 #pragma omp parallel num_threads(threads)
-    run_cells(j, plan, workspace, omp_get_thread_num(), omp_get_num_threads());
+    run_share(ctx, j, omp_get_thread_num(), omp_get_num_threads());
 #endif
 }
 

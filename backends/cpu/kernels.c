@@ -30,32 +30,39 @@ enum { VEC_BYTES = 16, REGISTERS = 16 };
 /* The first elements of a vector that fills a register, where memory may end behind them. */
 #if defined(__AVX512F__)
 enum { HAS_MASKS = 1 };
-#define LOAD_F32(at, count) _mm512_maskz_loadu_ps((__mmask16)((1u << (count)) - 1), at)
-#define LOAD_F64(at, count) _mm512_maskz_loadu_pd((__mmask8)((1u << (count)) - 1), at)
-#define STORE_F32(at, count, x) _mm512_mask_storeu_ps(at, (__mmask16)((1u << (count)) - 1), x)
-#define STORE_F64(at, count, x) _mm512_mask_storeu_pd(at, (__mmask8)((1u << (count)) - 1), x)
 typedef __m512 register_f32;
 typedef __m512d register_f64;
+typedef __mmask16 register_mask;
+#define MASK_F32(count) ((register_mask)((1u << (count)) - 1))
+#define MASK_F64(count) MASK_F32(count)
+#define LOAD_F32(at, mask) _mm512_maskz_loadu_ps(mask, at)
+#define LOAD_F64(at, mask) _mm512_maskz_loadu_pd((__mmask8)(mask), at)
+#define STORE_F32(at, mask, x) _mm512_mask_storeu_ps(at, mask, x)
+#define STORE_F64(at, mask, x) _mm512_mask_storeu_pd(at, (__mmask8)(mask), x)
 #elif defined(__AVX2__)
 enum { HAS_MASKS = 1 };
+typedef __m256 register_f32;
+typedef __m256d register_f64;
+typedef __m256i register_mask;
 #define MASK_F32(count) \
     _mm256_cmpgt_epi32(_mm256_set1_epi32((count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
 #define MASK_F64(count) \
     _mm256_cmpgt_epi64(_mm256_set1_epi64x((count)), _mm256_setr_epi64x(0, 1, 2, 3))
-#define LOAD_F32(at, count) _mm256_maskload_ps(at, MASK_F32(count))
-#define LOAD_F64(at, count) _mm256_maskload_pd(at, MASK_F64(count))
-#define STORE_F32(at, count, x) _mm256_maskstore_ps(at, MASK_F32(count), x)
-#define STORE_F64(at, count, x) _mm256_maskstore_pd(at, MASK_F64(count), x)
-typedef __m256 register_f32;
-typedef __m256d register_f64;
+#define LOAD_F32(at, mask) _mm256_maskload_ps(at, mask)
+#define LOAD_F64(at, mask) _mm256_maskload_pd(at, mask)
+#define STORE_F32(at, mask, x) _mm256_maskstore_ps(at, mask, x)
+#define STORE_F64(at, mask, x) _mm256_maskstore_pd(at, mask, x)
 #else
 enum { HAS_MASKS = 0 };
-#define LOAD_F32(at, count) ((void)(count), *(at))
-#define LOAD_F64(at, count) ((void)(count), *(at))
-#define STORE_F32(at, count, x) ((void)(count), *(at) = (x))
-#define STORE_F64(at, count, x) ((void)(count), *(at) = (x))
 typedef float register_f32;
 typedef double register_f64;
+typedef int register_mask;
+#define MASK_F32(count) (count)
+#define MASK_F64(count) (count)
+#define LOAD_F32(at, mask) ((void)(mask), *(at))
+#define LOAD_F64(at, mask) ((void)(mask), *(at))
+#define STORE_F32(at, mask, x) ((void)(mask), *(at) = (x))
+#define STORE_F64(at, mask, x) ((void)(mask), *(at) = (x))
 #endif
 
 /* Loops over the thread tile must unroll fully, or the accumulators end up in memory. */
@@ -168,18 +175,21 @@ static int is_packed(const tg_step *s, int mr, int nr)
 #define GRAIN(ctype, vec, block_m) (RAGGED(ctype, vec, block_m) ? HAS_MASKS ? 1 : (vec) : 0)
 #define OUTER(ctype, vec, rows, vectors, is_masked, form) \
     outer_##ctype##_##vec(rows, vectors, is_masked, form == TG_OUTER_T, step)
+#define IF_VECTORS(count, ctype, rows, nv, vec, form)          \
+    if ((count) <= (nv) && step->columns <= (count) * (vec)) { \
+        if (!HAS_MASKS || step->columns == (count) * (vec))    \
+            OUTER(ctype, vec, rows, count, 0, form);           \
+        else                                                   \
+            OUTER(ctype, vec, rows, count, 1, form);           \
+        return;                                                \
+    }
 #define IF_ROWS(count, ctype, mr, nv, vec, form)                         \
     case count:                                                          \
         if ((count) > (mr))                                              \
             return;                                                      \
-        if (HAS_MASKS && step->columns == (nv) * (vec))                  \
-            OUTER(ctype, vec, count, nv, 0, form);                       \
-        else if (step->columns <= (vec))                                 \
-            OUTER(ctype, vec, count, 1, HAS_MASKS, form);                \
-        else if ((nv) >= 2 && step->columns <= 2 * (vec))                \
-            OUTER(ctype, vec, count, 2, HAS_MASKS, form);                \
-        else if ((nv) >= 3)                                              \
-            OUTER(ctype, vec, count, 3, HAS_MASKS, form);                \
+        IF_VECTORS(1, ctype, count, nv, vec, form)                       \
+        IF_VECTORS(2, ctype, count, nv, vec, form)                       \
+        IF_VECTORS(3, ctype, count, nv, vec, form)                       \
         return;                                                          \
     case -(count):                                                       \
         if (form == TG_OUTER_T && (count) <= (mr) && 2 * (count) > (mr)) \

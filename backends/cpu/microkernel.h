@@ -21,66 +21,79 @@ typedef TG_T LOOSE
     __attribute__((vector_size(TG_V * sizeof(TG_T)), aligned(sizeof(TG_T)), may_alias));
 #endif
 
-/* A vector, of which only the first elements are there if it is masked. */
+/* A vector, of which only the elements in the mask are there if it is masked. */
 static inline __attribute__((always_inline)) VECTOR NAME(load)(const TG_T *at, int is_masked,
-                                                               int elements)
+                                                               register_mask mask)
 {
     VECTOR v = {0};
     if (!is_masked)
         return *(const LOOSE *)at;
     if (sizeof(TG_T) == sizeof(float)) {
-        const register_f32 first = LOAD_F32((const float *)at, elements);
+        const register_f32 first = LOAD_F32((const float *)at, mask);
         memcpy(&v, &first, sizeof first < sizeof v ? sizeof first : sizeof v);
     } else {
-        const register_f64 first = LOAD_F64((const double *)at, elements);
+        const register_f64 first = LOAD_F64((const double *)at, mask);
         memcpy(&v, &first, sizeof first < sizeof v ? sizeof first : sizeof v);
     }
     return v;
 }
 
 static inline __attribute__((always_inline)) void NAME(store)(TG_T *at, VECTOR v, int is_masked,
-                                                              int elements)
+                                                              register_mask mask)
 {
     if (!is_masked) {
         *(LOOSE *)at = v;
     } else if (sizeof(TG_T) == sizeof(float)) {
         register_f32 all = {0};
         memcpy(&all, &v, sizeof all < sizeof v ? sizeof all : sizeof v);
-        STORE_F32((float *)at, elements, all);
+        STORE_F32((float *)at, mask, all);
     } else {
         register_f64 all = {0};
         memcpy(&all, &v, sizeof all < sizeof v ? sizeof all : sizeof v);
-        STORE_F64((double *)at, elements, all);
+        STORE_F64((double *)at, mask, all);
     }
 }
 
-/* c := alpha * acc + beta * c */
-static inline __attribute__((always_inline)) void NAME(update)(const VECTOR *acc, int mr, int nv,
-                                                               int is_masked, const tg_step *s)
+/* Of the last vector in a row. */
+static inline __attribute__((always_inline)) register_mask NAME(mask)(int nv, int is_masked,
+                                                                      const tg_step *s)
+{
+    const int count = is_masked ? s->columns - (nv - 1) * TG_V : 0;
+    return sizeof(TG_T) == sizeof(float) ? MASK_F32(count) : MASK_F64(count);
+}
+
+/* c := alpha * acc + beta * c. Returns where the row below is. */
+static inline __attribute__((always_inline)) TG_T *NAME(update)(VECTOR *acc, int mr, int nv,
+                                                                int is_masked, register_mask mask,
+                                                                TG_T *c, const tg_step *s)
 {
     const TG_T alpha = (TG_T)s->alpha, beta = (TG_T)s->beta;
-    const int last = s->columns - (nv - 1) * TG_V;
-    TG_T *c = s->c;
-    if (beta == 0) {
-        EACH (i, mr)
+    const int64_t c_row = s->c_row;
+    if (alpha != 1)
+        EACH (i, mr * nv)
+            acc[i] *= alpha;
+    if (beta == 0)
+        EACH (i, mr) {
             EACH (j, nv)
-                NAME(store)
-        (c + i * s->c_row + j * TG_V, alpha * acc[i * nv + j], is_masked && j == nv - 1, last);
-        return;
-    }
-    EACH (i, mr)
-        EACH (j, nv) {
-            TG_T *at = c + i * s->c_row + j * TG_V;
-            const int is_part = is_masked && j == nv - 1;
-            NAME(store)
-            (at, alpha * acc[i * nv + j] + beta * NAME(load)(at, is_part, last), is_part, last);
+                NAME(store)(c + j * TG_V, acc[i * nv + j], is_masked && j == nv - 1, mask);
+            c += c_row;
         }
+    else
+        EACH (i, mr) {
+            EACH (j, nv) {
+                const int is_part = is_masked && j == nv - 1;
+                const VECTOR was = NAME(load)(c + j * TG_V, is_part, mask);
+                NAME(store)(c + j * TG_V, acc[i * nv + j] + beta * was, is_part, mask);
+            }
+            c += c_row;
+        }
+    return c;
 }
 
 /* acc += a * b over k. A lies along k, or across it (k-major): then it is fetched ahead like B. */
 static inline __attribute__((always_inline)) void
-NAME(steps)(VECTOR *acc, int mr, int nv, int is_masked, int last, int is_k_major, int fetches,
-            int64_t ahead, int64_t k, int64_t a_row, int64_t a_col, int64_t b_row,
+NAME(steps)(VECTOR *acc, int mr, int nv, int is_masked, register_mask mask, int is_k_major,
+            int fetches, int64_t ahead, int64_t k, int64_t a_row, int64_t a_col, int64_t b_row,
             const TG_T **a_at, const TG_T **b_at)
 {
     const TG_T *a = *a_at, *b = *b_at;
@@ -88,7 +101,7 @@ NAME(steps)(VECTOR *acc, int mr, int nv, int is_masked, int last, int is_k_major
 #pragma GCC unroll 4
     for (int64_t p = 0; p < k; p++) {
         EACH (j, nv)
-            b_now[j] = NAME(load)(b + j * TG_V, is_masked && j == nv - 1, last);
+            b_now[j] = NAME(load)(b + j * TG_V, is_masked && j == nv - 1, mask);
         EACH (i, mr)
             EACH (j, nv)
                 acc[i * nv + j] += a[i * a_row] * b_now[j];
@@ -111,66 +124,97 @@ static inline __attribute__((always_inline)) void NAME(fetch_row)(const TG_T *c,
         __builtin_prefetch((const char *)c + line * LINE, 1);
 }
 
-/* C is best fetched a row at a time, and late: all at once it keeps A and B waiting, and early it
- * is pushed out of L1 again. Where A is read along k there are no registers for that. */
-static inline __attribute__((always_inline)) void NAME(multiply)(int mr, int nv, int is_masked,
-                                                                 int is_k_major, int64_t a_col,
-                                                                 int64_t b_row, tg_step *s)
+/* A is k-major. C is best fetched a row at a time, and late: all at once it keeps A and B waiting,
+ * and early it is pushed out of L1 again. */
+static inline __attribute__((always_inline)) void
+NAME(across)(int mr, int nv, int is_masked, int64_t a_col, int64_t b_row, tg_step *s)
 {
-    const TG_T *a = s->a, *b = s->b, *c = s->c;
-    const int64_t a_row = is_k_major ? 1 : s->a_row;
+    const register_mask mask = NAME(mask)(nv, is_masked, s);
     const char *next = s->next;
-    const int last = s->columns - (nv - 1) * TG_V;
-    VECTOR acc[MOST_ACCUMULATORS]; /* not of the caller: clang 14 would keep that in memory */
-    if (!is_k_major)
-        EACH (i, mr)
-            NAME(fetch_row)(c + i * s->c_row, nv);
-    EACH (i, mr * nv)
-        acc[i] = (VECTOR){0};
-    if (!is_k_major && s->begins_with_sums)
-        EACH (i, mr)
-            EACH (j, nv)
-                acc[i * nv + j] = *(const LOOSE *)((TG_T *)s->sums + i * s->sums_row + j * TG_V);
-    for (int64_t left = is_k_major ? s->k / STEPS : 0; left > 0; left--) {
-        if (left < mr + FETCH_ROWS_AHEAD) {
-            NAME(fetch_row)(c, nv);
-            c += s->c_row;
+    const TG_T *rows = s->a;
+    TG_T *c = s->c;
+    for (int64_t more = s->more; more >= 0; more--, rows += mr) {
+        const TG_T *a = rows, *b = s->b, *c_row = c;
+        VECTOR acc[MOST_ACCUMULATORS]; /* not of the caller: clang 14 would keep that in memory */
+        EACH (i, mr * nv)
+            acc[i] = (VECTOR){0};
+        for (int64_t left = s->k / STEPS; left > 0; left--) {
+            if (left < mr + FETCH_ROWS_AHEAD) {
+                NAME(fetch_row)(c_row, nv);
+                c_row += s->c_row;
+            }
+            if (next < s->next_end)
+                __builtin_prefetch(next, 0, 2);
+            next += LINE;
+            NAME(steps)
+            (acc, mr, nv, is_masked, mask, 1, 1, FETCH_STEPS * b_row, STEPS, 1, a_col, b_row, &a,
+             &b);
         }
-        if (next < s->next_end)
-            __builtin_prefetch(next, 0, 2);
-        next += LINE;
-        NAME(steps)
-        (acc, mr, nv, is_masked, last, 1, 1, FETCH_STEPS * b_row, STEPS, a_row, a_col, b_row, &a,
-         &b);
-    }
-    for (int64_t left = is_k_major ? s->k % STEPS : 0; left > 0; left--)
-        NAME(steps)(acc, mr, nv, is_masked, last, 1, 0, 0, 1, a_row, a_col, b_row, &a, &b);
-    if (!is_k_major) {
-        const int64_t with = s->steps_that_fetch;
-        NAME(steps)
-        (acc, mr, nv, is_masked, last, 0, 1, s->ahead, with, a_row, a_col, b_row, &a, &b);
-        NAME(steps)
-        (acc, mr, nv, is_masked, last, 0, 0, 0, s->k - with, a_row, a_col, b_row, &a, &b);
+        for (int64_t left = s->k % STEPS; left > 0; left--)
+            NAME(steps)(acc, mr, nv, is_masked, mask, 1, 0, 0, 1, 1, a_col, b_row, &a, &b);
+        c = NAME(update)(acc, mr, nv, is_masked, mask, c, s);
     }
     s->next = next;
-    if (!is_k_major && s->leaves_sums)
-        EACH (i, mr)
-            EACH (j, nv)
-                *(LOOSE *)((TG_T *)s->sums + i * s->sums_row + j * TG_V) = acc[i * nv + j];
-    else
-        NAME(update)(acc, mr, nv, is_masked, s);
+}
+
+/* A lies along k. There are no registers to fetch C row by row. Pointers move from row to row: to
+ * know where each row is takes more registers than there are. */
+static inline __attribute__((always_inline)) void NAME(along)(int mr, int nv, int is_masked,
+                                                              const tg_step *s)
+{
+    const int64_t a_row = s->a_row, b_row = s->b_row, c_row = s->c_row, with = s->steps_that_fetch;
+    const register_mask mask = NAME(mask)(nv, is_masked, s);
+    const TG_T *rows = s->a;
+    TG_T *c = s->c;
+    for (int64_t more = s->more; more >= 0; more--, rows += mr * a_row) {
+        const TG_T *a = rows, *b = s->b;
+        VECTOR acc[MOST_ACCUMULATORS];
+        EACH (i, mr * nv)
+            acc[i] = (VECTOR){0};
+        if (s->begins_with_sums) {
+            const TG_T *sums = s->sums;
+            EACH (i, mr) {
+                EACH (j, nv)
+                    acc[i * nv + j] = *(const LOOSE *)(sums + j * TG_V);
+                sums += s->sums_row;
+            }
+        }
+        if (with > 0) {
+            const TG_T *at = c;
+#pragma GCC unroll 1
+            for (int i = 0; i < mr; i++, at += c_row)
+                NAME(fetch_row)(at, nv);
+            NAME(steps)
+            (acc, mr, nv, is_masked, mask, 0, 1, s->ahead, with, a_row, 1, b_row, &a, &b);
+        }
+        NAME(steps)
+        (acc, mr, nv, is_masked, mask, 0, 0, 0, s->k - with, a_row, 1, b_row, &a, &b);
+        if (s->leaves_sums) {
+            TG_T *sums = s->sums;
+            EACH (i, mr) {
+                EACH (j, nv)
+                    *(LOOSE *)(sums + j * TG_V) = acc[i * nv + j];
+                sums += s->sums_row;
+            }
+        } else {
+            c = NAME(update)(acc, mr, nv, is_masked, mask, c, s);
+        }
+    }
 }
 
 static inline __attribute__((always_inline)) void NAME(outer)(int mr, int nv, int is_masked,
                                                               int is_k_major, tg_step *s)
 {
-    NAME(multiply)(mr, nv, is_masked, is_k_major, is_k_major ? s->a_col : 1, s->b_row, s);
+    if (is_k_major)
+        NAME(across)(mr, nv, is_masked, s->a_col, s->b_row, s);
+    else
+        NAME(along)(mr, nv, is_masked, s);
 }
 
 /* The same on packed panels: strides that the compiler knows cost no instructions. */
 static inline __attribute__((always_inline)) void NAME(packed)(int mr, int nv, tg_step *s)
 {
-    NAME(multiply)(mr, nv, 0, 1, mr, nv * TG_V, s);
+    NAME(across)(mr, nv, 0, mr, nv * TG_V, s);
 }
 
 static inline __attribute__((always_inline)) void NAME(dot)(int mr, int nv, const tg_step *s)
@@ -184,7 +228,7 @@ static inline __attribute__((always_inline)) void NAME(dot)(int mr, int nv, cons
                 sum += *a * *(const LOOSE *)b;
             acc[i * nv + j] = sum;
         }
-    NAME(update)(acc, mr, nv, 0, s);
+    NAME(update)(acc, mr, nv, 0, NAME(mask)(nv, 0, s), s->c, s);
 }
 
 #undef VECTOR
