@@ -54,12 +54,16 @@ static inline __attribute__((always_inline)) void NAME(store)(TG_T *at, VECTOR v
     }
 }
 
+static inline __attribute__((always_inline)) register_mask NAME(first)(int count)
+{
+    return sizeof(TG_T) == sizeof(float) ? MASK_F32(count) : MASK_F64(count);
+}
+
 /* Of the last vector in a row. */
 static inline __attribute__((always_inline)) register_mask NAME(mask)(int nv, int is_masked,
                                                                       const tg_step *s)
 {
-    const int count = is_masked ? s->columns - (nv - 1) * TG_V : 0;
-    return sizeof(TG_T) == sizeof(float) ? MASK_F32(count) : MASK_F64(count);
+    return NAME(first)(is_masked ? s->columns - (nv - 1) * TG_V : 0);
 }
 
 /* c := alpha * acc + beta * c. Returns where the row below is. */

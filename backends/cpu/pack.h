@@ -62,9 +62,10 @@ static inline __attribute__((always_inline)) void NAME(transpose_square)(TG_T *t
                                                                          int64_t from_row, int rows,
                                                                          int columns, int is_masked)
 {
+    const register_mask of_columns = WIDE(first)(columns), of_rows = WIDE(first)(rows);
     WIDE(vector) square[TG_V];
     EACH (i, TG_V) {
-        square[i] = WIDE(load)(from, is_masked, columns);
+        square[i] = WIDE(load)(from, is_masked, of_columns);
         from += !is_masked || i + 1 < rows ? from_row : 0;
     }
     NAME(exchange)(square, 1);
@@ -73,7 +74,7 @@ static inline __attribute__((always_inline)) void NAME(transpose_square)(TG_T *t
     NAME(exchange)(square, 8);
     EACH (i, TG_V)
         if (!is_masked || i < columns)
-            WIDE(store)(to + i * to_row, square[i], is_masked, rows);
+            WIDE(store)(to + i * to_row, square[i], is_masked, of_rows);
 }
 
 static void NAME(transpose)(TG_T *to, int64_t to_row, const TG_T *from, int64_t from_row,
