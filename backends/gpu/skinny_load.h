@@ -36,12 +36,9 @@ template <tg_tile T, typename T_elem> struct skinny {
     static constexpr int fast_elements = int(tg_max(2 * panel, sums));
     /* Of the 64 Ki registers of a unit, a thread gets 128, or all if its part of C is large. */
     static constexpr int words = (held + 2 * steps * vec * cols) * int(sizeof(T_elem)) / 4;
-    /* Before Hopper the compiler wants more registers for the same text in f64, and where nothing
-     * is copied in the background. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    /* But for Hopper's, compilers want more registers for the same text. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900
     static constexpr int words_that_fit = sizeof(T_elem) == 8 ? 79 : 90;
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-    static constexpr int words_that_fit = sizeof(T_elem) == 8 ? 79 : 100;
 #else
     static constexpr int words_that_fit = 100;
 #endif
