@@ -253,6 +253,35 @@ template <class Elem> int run_row(int row, int cases)
     return 1;
 }
 
+/* Block numbers are taken apart in 32 bits; here in 64. A C of few rows may be very wide. */
+void test_positions()
+{
+    const tg_tile t = tg_tile_at(tg_tile_find("v1_shared_8"));
+    const int64_t wide = int64_t(1) << 33;
+    blockIdx = 0;
+    const int64_t sizes[][2] = {{1, 1}, {1, wide}, {9, wide / 2}, {wide, 5}, {70, 300}, {64, 64}};
+    for (const auto &size : sizes)
+        for (int splits = 1; splits <= 3; splits += 2) {
+            tg_call p = {};
+            p.m = size[0], p.n = size[1], p.k = 100, p.splits = splits;
+            const int64_t tiles_m = tg_ceil_div(p.m, 8), tiles_n = tg_ceil_div(p.n, 8);
+            const int64_t tiles = tiles_m * tiles_n, all = 3 * splits * tiles;
+            const int64_t blocks[] = {0,       1,      tiles - 1, tiles, 2 * tiles + tiles / 3,
+                                      all / 2, all - 1};
+            for (int64_t block : blocks) {
+                p.first_block = block % all;
+                const tg::position at(p, t);
+                const int64_t tile = p.first_block % tiles, rest = p.first_block / tiles;
+                const int64_t group = tile / (8 * tiles_n), rows = tg_min(8, tiles_m - 8 * group);
+                const int64_t place = tile % (8 * tiles_n);
+                CHECK_SAY(at.row == (8 * group + place % rows) * 8 && at.col == place / rows * 8 &&
+                              at.split == rest % splits && at.item == rest / splits,
+                          "block %lld of %lldx%lld: tile %lld, %lld", (long long)p.first_block,
+                          (long long)p.m, (long long)p.n, (long long)at.row, (long long)at.col);
+            }
+        }
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -264,6 +293,7 @@ int main(int argc, char **argv)
             cases = 2;
         else
             only = argv[i];
+    test_positions();
     for (int row = 0; row < tg_tile_count(); row++)
         if (!only || strcmp(only, tg_tile_name(row)) == 0) {
             rows += run_row<float>(row, cases);

@@ -82,7 +82,8 @@ struct position {
         const uint32_t tiles = tiles_m * tiles_n;
         item = block / (int64_t(tiles) * p.splits);
         const uint32_t rest = uint32_t(block - item * tiles * p.splits), tile = rest % tiles;
-        const uint32_t column = 8 * tiles_n, group = tile / column, place = tile % column;
+        const uint32_t column = tg_min(8, tiles_m) * tiles_n; /* no more than tiles */
+        const uint32_t group = tile / column, place = tile % column;
         const uint32_t rows = tg_min(8, tiles_m - 8 * group);
         row = int64_t(8 * group + place % rows) * t.block.m;
         col = int64_t(place / rows) * t.block.n;
