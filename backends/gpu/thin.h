@@ -45,13 +45,6 @@ template <typename T_elem> __device__ inline T_elem other_lane(T_elem x, int mas
 #endif
 }
 
-/* Those that a thread waits for must be many at once. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-constexpr int copies_at_once = 1;
-#else
-constexpr int copies_at_once = 4;
-#endif
-
 /* fast[0 .. count - 1] := slow, zeros where no more are there; in the background where the device
  * can. More than one are aligned to all of them. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -68,6 +61,7 @@ __device__ inline void copy_run(T_elem *fast, const T_elem *slow, int there)
         store_vector<count>(fast, {});
 }
 __device__ inline void wait_for_runs() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+constexpr int copies_at_once = 1;
 #else
 template <int count, typename T_elem>
 __device__ inline void copy_run(T_elem *fast, const T_elem *slow, int there)
@@ -81,6 +75,7 @@ __device__ inline void copy_run(T_elem *fast, const T_elem *slow, int there)
     store_vector(fast, run);
 }
 __device__ inline void wait_for_runs() {}
+constexpr int copies_at_once = 4; /* a thread waits for each */
 #endif
 
 /* Can it be read in vectors of that many bytes, along the one of its directions that is contiguous,
