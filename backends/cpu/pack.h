@@ -20,39 +20,27 @@
 #define EACH_OF_16(f, d) \
     EACH_OF_8(f, d), f(8, d), f(9, d), f(10, d), f(11, d), f(12, d), f(13, d), f(14, d), f(15, d)
 #define EACH_OF(count, f, d) JOIN(EACH_OF_, count)(f, d)
+/* The elements of x and y that `which` says, for a constant d. */
+#define SHUFFLE(x, y, which, d)                                          \
+    ((d) == 1   ? __builtin_shufflevector(x, y, EACH_OF(TG_V, which, 1)) \
+     : (d) == 2 ? __builtin_shufflevector(x, y, EACH_OF(TG_V, which, 2)) \
+     : (d) == 4 ? __builtin_shufflevector(x, y, EACH_OF(TG_V, which, 4)) \
+                : __builtin_shufflevector(x, y, EACH_OF(TG_V, which, 8)))
 #endif
 
 typedef TG_T NAME(four) __attribute__((vector_size(4 * sizeof(TG_T))));
 typedef TG_T NAME(four_loose)
     __attribute__((vector_size(4 * sizeof(TG_T)), aligned(sizeof(TG_T)), may_alias));
 
-/* Of the rows x and y of a square, which are d apart: x with every other d elements of y in place
- * of its own, and what is left over. */
-static inline __attribute__((always_inline)) WIDE(vector)
-    NAME(upper)(WIDE(vector) x, WIDE(vector) y, int d)
-{
-    return d == 1   ? __builtin_shufflevector(x, y, EACH_OF(TG_V, UPPER, 1))
-           : d == 2 ? __builtin_shufflevector(x, y, EACH_OF(TG_V, UPPER, 2))
-           : d == 4 ? __builtin_shufflevector(x, y, EACH_OF(TG_V, UPPER, 4))
-                    : __builtin_shufflevector(x, y, EACH_OF(TG_V, UPPER, 8));
-}
-
-static inline __attribute__((always_inline)) WIDE(vector)
-    NAME(lower)(WIDE(vector) x, WIDE(vector) y, int d)
-{
-    return d == 1   ? __builtin_shufflevector(x, y, EACH_OF(TG_V, LOWER, 1))
-           : d == 2 ? __builtin_shufflevector(x, y, EACH_OF(TG_V, LOWER, 2))
-           : d == 4 ? __builtin_shufflevector(x, y, EACH_OF(TG_V, LOWER, 4))
-                    : __builtin_shufflevector(x, y, EACH_OF(TG_V, LOWER, 8));
-}
-
+/* Of rows that are d apart, the upper one gets every other d elements of the lower one in place of
+ * its own, and the lower one what is left over. */
 static inline __attribute__((always_inline)) void NAME(exchange)(WIDE(vector) * square, int d)
 {
     EACH (i, TG_V)
         if ((i & d) == 0 && d < TG_V) {
             const WIDE(vector) x = square[i], y = square[i + d];
-            square[i] = NAME(upper)(x, y, d);
-            square[i + d] = NAME(lower)(x, y, d);
+            square[i] = SHUFFLE(x, y, UPPER, d);
+            square[i + d] = SHUFFLE(x, y, LOWER, d);
         }
 }
 
