@@ -287,6 +287,7 @@ static int explain(subject *x)
     if (tg_pick(x->machine.ctx, &p, &plan) != TG_OK)
         return cli_fail_call(&x->machine, "");
     x->plan = plan;
+    x->elem = tg_kernel_bytes(x->type, x->machine.limits, plan.tile);
     print_what(x);
     print_pictures(plan.tile, x->machine.limits.lanes, x->shape);
     printf("\n");
@@ -312,7 +313,6 @@ int cli_explain(const cli_options *options)
         rc = cli_open(&x.machine, options);
     if (rc != CLI_OK)
         return rc;
-    x.elem = tg_kernel_bytes(x.type, x.machine.limits);
     rc = explain(&x);
     cli_close(&x.machine);
     return rc;

@@ -65,8 +65,8 @@ static double occupied(ladder *x, const cli_runner *rung)
 
 static int64_t staged_bytes(const ladder *x, const cli_runner *rung)
 {
-    return tg_tile_staged_bytes(rung->plan.tile,
-                                tg_kernel_bytes(x->options->type, x->machine.limits));
+    return tg_tile_staged_bytes(
+        rung->plan.tile, tg_kernel_bytes(x->options->type, x->machine.limits, rung->plan.tile));
 }
 
 /* How many times as fast as the peer. */

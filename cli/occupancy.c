@@ -76,7 +76,7 @@ cli_occupancy cli_read_occupancy(cli_machine *machine, const tg_plan *plan, tg_t
     x.warp = l.lanes.m * l.lanes.n;
     x.unit = cli_read_unit(machine);
     x.is_measured = read_usage(machine, plan, type, &tile, &x.driver);
-    x.formula = usage_by_formula(tile, l, tg_kernel_bytes(type, l));
+    x.formula = usage_by_formula(tile, l, tg_kernel_bytes(type, l, tile));
     x.is_known = x.unit.is_known;
     if (!x.is_known)
         return x;

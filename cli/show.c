@@ -80,7 +80,7 @@ static int ends_with(const char *text, const char *end)
  * name ends with the one that is used. */
 static void print_instruction_sets(void)
 {
-    static const char *const names[] = {"portable", "avx2", "avx512"};
+    static const char *const names[] = {"portable", "avx2", "avx512", "vnni"};
     const char *given = getenv("TILEGEMM_ISA");
     char *before = given ? strdup(given) : NULL;
     setenv("TILEGEMM_TUNING", "", 1); /* a trace has told of its lines */
@@ -165,7 +165,8 @@ static const char *refusal(column *where, int row, tg_type type, char *text, siz
     tg_tile tile = tg_tile_at(row);
     if (where->machine.ctx)
         return tg_tile_refusal(where->machine.ctx, &tile, type);
-    tg_verdict verdict = tg_tile_check(tile, where->model, tg_kernel_bytes(type, where->model));
+    tg_verdict verdict =
+        tg_tile_check(tile, where->model, tg_kernel_bytes(type, where->model, tile));
     if (!verdict.rule)
         return NULL;
     snprintf(text, size, verdict.rule, verdict.left, verdict.right);

@@ -42,7 +42,7 @@ static void add_tiling(tuner *x, tg_tile tile)
 static int is_of_caches(const tuner *x, tg_tile tile)
 {
     const tg_limits l = x->machine.limits;
-    return tg_tile_shrinks(tile, l, tg_kernel_bytes(x->options->type, l));
+    return tg_tile_shrinks(tile, l, tg_kernel_bytes(x->options->type, l, tile));
 }
 
 /* Rows, without rungs of the ladder. */

@@ -152,7 +152,8 @@ tg_tile tg_tile_resolve(const tg_context *ctx, const tg_tile *tile, tg_type type
     static const tg_tile none;
     if (!tile)
         return none;
-    return ctx ? tg_tile_fill(*tile, ctx->limits, tg_kernel_bytes(type, ctx->limits)) : *tile;
+    return ctx ? tg_tile_fill(*tile, ctx->limits, tg_kernel_bytes(type, ctx->limits, *tile))
+               : *tile;
 }
 
 /* Why A and B cannot have this type. */
@@ -174,7 +175,8 @@ const char *tg_tile_refusal(tg_context *ctx, const tg_tile *tile, tg_type type)
         print_type_refusal(type, ctx->text, sizeof ctx->text);
         return ctx->text;
     }
-    tg_verdict verdict = tg_tile_check(*tile, ctx->limits, tg_kernel_bytes(type, ctx->limits));
+    tg_verdict verdict =
+        tg_tile_check(*tile, ctx->limits, tg_kernel_bytes(type, ctx->limits, *tile));
     if (!verdict.rule)
         return ctx->backend->missing(ctx, *tile, type);
     tg_verdict_print(verdict, ctx->text, sizeof ctx->text);

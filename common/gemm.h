@@ -33,7 +33,7 @@ typedef struct tg_packed {
     char magic[8], version[16];
     uint32_t which; /* of the problem's operands: one flag */
     int is_swapped;
-    tg_type type;
+    tg_type type, other; /* its own, and that of the other operand, which may change its panels */
     int registers, vec_bytes; /* of the instruction set */
     tg_tile tile;             /* stated, as it is forced on the multiplication */
     int64_t lines, k;

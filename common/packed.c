@@ -42,8 +42,8 @@ static int64_t bytes_of(int64_t lines, int64_t k, int line, int elem_bytes)
 
 int64_t tg_packed_bytes(const tg_context *ctx, const tg_packed *packed)
 {
-    return bytes_of(packed->lines, packed->k, packed->line,
-                    tg_kernel_bytes(packed->type, ctx->limits));
+    return bytes_of(packed->lines, tg_round_up(packed->k, packed->tile.inst.k), packed->line,
+                    tg_kernel_bytes(packed->type, ctx->limits, packed->tile));
 }
 
 /* -------------------------------------------------------------------------------------- packing */
@@ -87,6 +87,7 @@ static tg_status plan_packing(tg_context *ctx, const tg_problem *given, tg_flag 
     *head = (tg_packed){.which = which,
                         .is_swapped = p->c.row_stride == 1,
                         .type = is_b ? p->b.type : p->a.type,
+                        .other = is_b ? p->a.type : p->b.type,
                         .registers = ctx->limits.registers,
                         .vec_bytes = ctx->limits.vec_bytes,
                         .lines = is_b ? p->n : p->m,
@@ -187,7 +188,7 @@ tg_status tg_packed_check(tg_context *ctx, const tg_problem *p)
     const int is_b = (p->flags & TG_B_PACKED) != 0;
     const char letter = is_b ? 'b' : 'a';
     const int64_t lines = is_b ? p->n : p->m;
-    const tg_type type = is_b ? p->b.type : p->a.type;
+    const tg_type type = is_b ? p->b.type : p->a.type, other = is_b ? p->a.type : p->b.type;
     const tg_limits *l = &ctx->limits;
     if (need_packing(ctx))
         return ctx->status;
@@ -202,6 +203,9 @@ tg_status tg_packed_check(tg_context *ctx, const tg_problem *p)
     if (packed->type != type)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "%c was packed as %s, and %c.type = %s", letter,
                        tg_type_name(packed->type), letter, tg_type_name(type));
+    if (packed->tile.inst.k > 1 && !is_of_columns(packed) && packed->other != other)
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "%c was packed for %c.type = %s, and here it is %s",
+                       letter, is_b ? 'a' : 'b', tg_type_name(packed->other), tg_type_name(other));
     if (packed->k != p->k || packed->lines != lines)
         return tg_fail(ctx, TG_BAD_ARGUMENT,
                        "%c was packed for k = %" PRId64 " and %c = %" PRId64
@@ -212,6 +216,10 @@ tg_status tg_packed_check(tg_context *ctx, const tg_problem *p)
         return tg_fail(ctx, TG_BAD_ARGUMENT,
                        "%c was packed for %d registers of %d bytes, and here are %d of %d", letter,
                        packed->registers, packed->vec_bytes, l->registers, l->vec_bytes);
+    const char *refusal = tg_tile_refusal(ctx, &packed->tile, type);
+    if (refusal)
+        return tg_fail(ctx, TG_BAD_TILE, "%c was packed for a tiling that is refused here: %s",
+                       letter, refusal);
     if (ctx->is_forced && !tg_tile_same(ctx->forced, packed->tile))
         return refuse_tile(ctx, letter, packed);
     return TG_OK;
@@ -222,7 +230,7 @@ tg_status tg_packed_fit(tg_context *ctx, const tg_problem *p)
 {
     const tg_packed *packed = tg_packed_of(p);
     tg_plan *plan = &ctx->plan;
-    const int bytes = tg_kernel_bytes(p->a.type, ctx->limits);
+    const int bytes = tg_kernel_bytes(p->a.type, ctx->limits, plan->tile);
     if (is_of_columns(packed))
         plan->a_in_place = plan->tile.form == TG_OUTER && p->a.col_stride == 1 &&
                            tg_type_size(p->a.type) == (size_t)bytes;

@@ -9,6 +9,7 @@
  *   a tile of C     read and written once for each block of k
  *   packing         an element of A once for each block of n, of B once;
  *                   an operand that is read in place instead costs more in every step
+ * With words of inst.k elements, a step is one of words, and its loads are not beside but between.
  * GPUs have a model of their own (pick_gpu.c). What a ragged edge wastes is in the counts of tiles.
  * The constants are those of the cores with two FMA units of today; only their ratios matter. */
 #include "gemm.h"
@@ -66,6 +67,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
         step += cycles_of_crowding;
     const double tiles =
         (double)tg_ceil_div(p->m, t.thread.m) * (double)tg_ceil_div(p->n, t.thread.n);
+    const double steps = (double)tg_ceil_div(p->k, t.inst.k);
     const double k_blocks = (double)tg_ceil_div(p->k, t.block.k);
     const int64_t lines_of_c = t.thread.m * tg_ceil_div((int64_t)t.thread.n * bytes, 64);
     const int is_c_far = p->n > l->l2 / 2 / bytes / tg_max(p->m, 1);
@@ -75,8 +77,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     if (is_c_far && t.form == TG_OUTER_T && p->k < 8)
         far = 1.5 * cycles_of_far_vector;
     const double vector_of_c = cycles_per_vector_of_c + far;
-    double sum =
-        tiles * ((double)p->k * step + k_blocks * (cycles_per_tile + accumulators * vector_of_c));
+    double sum = tiles * (steps * step + k_blocks * (cycles_per_tile + accumulators * vector_of_c));
     if (!plan->a_in_place && t.form == TG_OUTER)
         sum += packing_cycles(p->m, p->k, p->a.col_stride, p->a.row_stride) *
                (double)tg_ceil_div(p->n, t.block.n);
@@ -96,7 +97,10 @@ static int may_choose(tg_tile t, const tg_limits *l, int bytes)
 }
 
 /* Are its elements as kernels take them, so that it can be read in place? */
-static int is_read(const tg_input *x, int bytes) { return tg_type_size(x->type) == (size_t)bytes; }
+static int is_read(const tg_input *x, tg_tile t, int bytes)
+{
+    return tg_type_size(x->type) == (size_t)bytes && t.inst.k == 1;
+}
 
 /* B that is transposed on its way to the only block of m is needed once: in pieces that are still
  * in L2 when they are multiplied. (One that lies in rows is better read along all of them.) */
@@ -111,9 +115,10 @@ static void cut_to_l2(const tg_problem *p, const tg_limits *l, tg_tile *t, int b
  * if its rows are vectors, and all of it lies in half of L2 or no element is needed twice. */
 static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg_plan *best)
 {
-    const int a_can = best->tile.form == TG_OUTER && p->a.col_stride == 1 && is_read(&p->a, bytes);
+    const int a_can =
+        best->tile.form == TG_OUTER && p->a.col_stride == 1 && is_read(&p->a, best->tile, bytes);
     const int is_b_small = p->k <= l->l2 / 2 / bytes / tg_max(p->n, 1);
-    const int b_can = p->b.col_stride == 1 && is_read(&p->b, bytes) &&
+    const int b_can = p->b.col_stride == 1 && is_read(&p->b, best->tile, bytes) &&
                       (is_b_small || p->m <= best->tile.thread.m);
     const tg_plan stated = *best;
     double best_cycles = 0;
@@ -135,12 +140,13 @@ static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg
 }
 
 /* The row that the model likes best. */
-static void choose_row(const tg_problem *p, const tg_limits *l, int bytes, tg_plan *best)
+static void choose_row(const tg_problem *p, const tg_limits *l, tg_plan *best)
 {
     double best_cycles = 0;
     best->row = -1;
     for (int row = 0; row < tg_tile_count(); row++) {
         const tg_tile stated = tg_tile_at(row);
+        const int bytes = tg_kernel_bytes(p->a.type, *l, stated);
         if (!may_choose(stated, l, bytes))
             continue;
         tg_plan plan = *best;
@@ -158,7 +164,7 @@ static void choose_row(const tg_problem *p, const tg_limits *l, int bytes, tg_pl
  * evenly: of all grids of warps no finer than needed, the one whose slowest thread has least. */
 static tg_tile cut_evenly(const tg_problem *p, tg_tile t, int threads)
 {
-    t.block.k = even_piece(p->k, t.block.k, 8);
+    t.block.k = even_piece(p->k, t.block.k, 8 * t.inst.k);
     t.block.m = even_piece(p->m, t.block.m, t.thread.m);
     t.block.n = even_piece(p->n, t.block.n, t.thread.n);
     const int64_t tiles_m = t.block.m / t.thread.m, tiles_n = t.block.n / t.thread.n;
@@ -196,7 +202,7 @@ static tg_tile cut_to_problem(const tg_problem *p, tg_tile t)
 {
     t.block.m = (int)tg_min(t.block.m, tg_round_up(tg_max(p->m, 1), t.warp.m));
     t.block.n = (int)tg_min(t.block.n, tg_round_up(tg_max(p->n, 1), t.warp.n));
-    t.block.k = (int)tg_min(t.block.k, tg_round_up(tg_max(p->k, 1), t.slices));
+    t.block.k = (int)tg_min(t.block.k, tg_round_up(tg_max(p->k, 1), t.slices * t.inst.k));
     return t;
 }
 
@@ -208,7 +214,8 @@ int tg_useful_threads(double flops, int units)
 
 int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg_plan *plan)
 {
-    const int bytes = tg_kernel_bytes(p->a.type, *l);
+    const tg_tile fma = {.inst = TG_FMA};
+    int bytes = tg_kernel_bytes(p->a.type, *l, forced ? *forced : fma);
     tg_tile stated;
     plan->splits = plan->threads = 1;
     plan->a_in_place = plan->b_in_place = 0;
@@ -222,17 +229,18 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
         stated = *forced;
         plan->row = tg_tile_row_like(&stated, l, p->a.type);
         plan->tile = fit_thread(p, stated, l, bytes);
-        plan->a_in_place = stated.stages == 0 && is_read(&p->a, bytes);
-        plan->b_in_place = stated.stages == 0 && is_read(&p->b, bytes);
+        plan->a_in_place = stated.stages == 0 && is_read(&p->a, stated, bytes);
+        plan->b_in_place = stated.stages == 0 && is_read(&p->b, stated, bytes);
         if (is_gpu)
             return 1;
         if (stated.stages == 1 && may_choose(stated, l, bytes))
             choose_ways(p, l, bytes, plan);
     } else {
-        choose_row(p, l, bytes, plan);
+        choose_row(p, l, plan);
         if (plan->row < 0)
             return 0;
         stated = tg_tile_at(plan->row);
+        bytes = tg_kernel_bytes(p->a.type, *l, stated);
     }
     plan->threads = tg_useful_threads(tg_flops_of(p), l->units);
     const int is_from_caches = stated.block.m == 0 || stated.block.n == 0 || stated.block.k == 0;

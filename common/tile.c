@@ -52,7 +52,7 @@ int tg_tile_same(tg_tile x, tg_tile y)
 
 int tg_tile_row_like(const tg_tile *tile, const tg_limits *l, tg_type type)
 {
-    const int bytes = tg_kernel_bytes(type, *l);
+    const int bytes = tg_kernel_bytes(type, *l, *tile);
     const tg_tile filled = tg_tile_fill(*tile, *l, bytes);
     for (int row = 0; row < tg_tile_count(); row++)
         if (tg_tile_same(*tile, rows[row].tile) ||

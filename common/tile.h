@@ -47,15 +47,16 @@ TG_FN int64_t tg_clamp(int64_t x, int64_t low, int64_t high)
 
 TG_FN int tg_in(int x, int low) { return x >= low && x <= TG_TILE_MAX; }
 
-/* Bytes of an element of A and B as kernels take it. Those of a CPU take f32 and f64 only: what is
- * shorter than f32 is converted on its way to them. */
-TG_FN int tg_kernel_bytes(tg_type type, tg_limits l)
+/* Bytes of an element of A and B as the kernels of a tiling take it. The FMAs of a CPU take f32 and
+ * f64 only: what is shorter than f32 is converted on its way to them. */
+TG_FN int tg_kernel_bytes(tg_type type, tg_limits l, tg_tile t)
 {
     int bytes = 0;
 #define TG_X(name, value, text, ctype) bytes = type == name ? (int)sizeof(ctype) : bytes;
     TG_TYPE_LIST(TG_X)
 #undef TG_X
-    return l.l1 > 0 && bytes > 0 ? (int)tg_max(bytes, (int)sizeof(float)) : bytes;
+    const int is_converted = l.l1 > 0 && bytes > 0 && t.inst.k == 1;
+    return is_converted ? (int)tg_max(bytes, (int)sizeof(float)) : bytes;
 }
 
 /* The columns of a row of tiles.def as the initialiser of a tg_tile. */
@@ -74,6 +75,9 @@ TG_FN int tg_kernel_bytes(tg_type type, tg_limits l)
     }
 
 TG_FN int tg_tile_is_fma(tg_tile t) { return t.inst.m == 1 && t.inst.n == 1 && t.inst.k == 1; }
+
+/* Does each lane make elements of C of its own, by FMAs or by dot products of words of inst.k? */
+TG_FN int tg_tile_is_own(tg_tile t) { return t.inst.m == 1 && t.inst.n == 1; }
 
 /* AMD targets, 0x90a for gfx90a: CDNA's matrix instructions, or RDNA's from the third on. */
 TG_FN int tg_amd_is_cdna(int target)
@@ -104,12 +108,18 @@ TG_FN int tg_amd_has(int target, tg_mnk i, int elem_bytes)
 }
 
 /* limits.matrix of NVIDIA's devices is small. */
-TG_FN int tg_is_amd_matrix(tg_limits l) { return l.matrix > 16; }
+TG_FN int tg_is_amd_matrix(tg_limits l) { return l.l1 == 0 && l.matrix > 16; }
+
+/* Does a CPU have the instruction for elements of that size? */
+TG_FN int tg_cpu_has(int matrix, tg_mnk i, int elem_bytes)
+{
+    return (matrix & TG_CPU_VNNI) && i.m == 1 && i.n == 1 && i.k == 4 && elem_bytes == 1;
+}
 
 TG_FN tg_mn tg_tile_unit(tg_tile t, tg_mn lanes)
 {
     tg_mn unit = {t.inst.m, t.inst.n};
-    if (tg_tile_is_fma(t)) {
+    if (tg_tile_is_own(t)) {
         unit.m = t.thread.m * lanes.m;
         unit.n = t.thread.n * lanes.n;
     }
@@ -158,7 +168,7 @@ TG_FN int64_t tg_tile_accumulators(tg_tile t, tg_limits l, int elem_bytes)
 {
     int64_t bytes = tg_max(1, tg_min((int64_t)t.vec * elem_bytes, l.register_bytes));
     int64_t elems = (int64_t)t.thread.m * t.thread.n;
-    if (!tg_tile_is_fma(t))
+    if (!tg_tile_is_own(t))
         elems = tg_ceil_div((int64_t)t.warp.m * t.warp.n, (int64_t)l.lanes.m * l.lanes.n);
     return tg_ceil_div(elems * elem_bytes, bytes);
 }
@@ -195,9 +205,10 @@ TG_FN tg_tile tg_tile_fill(tg_tile t, tg_limits l, int elem_bytes)
         !tg_in(t.warp.n, 0) || !tg_in(t.inst.m, 1) || !tg_in(t.inst.n, 1))
         return t; /* tg_tile_check refuses it */
     tg_mn unit = tg_tile_unit(t, l.lanes);
-    int from_caches = l.l1 > 0;
+    const int from_caches = l.l1 > 0;
+    const int64_t word = (int64_t)elem_bytes * t.inst.k;
     if (from_caches && t.block.k == 0)
-        t.block.k = (int)tg_clamp(tg_round_down(l.l2 / 4 / (32 * elem_bytes), 8), 64, 512);
+        t.block.k = t.inst.k * (int)tg_clamp(tg_round_down(l.l2 / 4 / (32 * word), 8), 64, 512);
     if (from_caches && t.block.n == 0 && t.block.k > 0) {
         int64_t column = (int64_t)t.block.k * elem_bytes;
         if (t.warp.n == 0)
@@ -221,7 +232,8 @@ TG_FN tg_tile tg_tile_fill(tg_tile t, tg_limits l, int elem_bytes)
  * smaller thread tile too: m rows for any m, n columns for any multiple of vec. */
 TG_FN int tg_tile_shrinks(tg_tile t, tg_limits l, int elem_bytes)
 {
-    return t.block.m == 0 && l.l1 > 0 && (int64_t)t.vec * elem_bytes == l.register_bytes;
+    const int64_t bytes = (int64_t)elem_bytes * t.inst.k;
+    return t.block.m == 0 && l.l1 > 0 && t.vec * bytes == l.register_bytes;
 }
 
 /* The answer to "is this tiling legal here?": rule is NULL if it is, else a sentence with two
@@ -265,21 +277,27 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
     TG_REFUSE_OUTSIDE("inst.k", t.inst.k, 1, TG_TILE_MAX)
     int64_t lanes = (int64_t)l.lanes.m * l.lanes.n;
     int is_inst = !tg_tile_is_fma(t), amd = is_inst && tg_is_amd_matrix(l),
-        matrix = is_inst && !amd;
+        cpu = is_inst && l.l1 > 0, matrix = is_inst && !amd && !cpu;
     TG_REFUSE_IF(is_inst && !l.matrix,
                  "inst starts with %lldx%lld: this device multiplies with FMA, 1x1x1, only",
                  t.inst.m, t.inst.n)
     TG_REFUSE_IF(amd && !tg_amd_has(l.matrix, t.inst, elem_bytes),
                  "inst.m = %lld, inst.n, inst.k: no instruction here for elements of %lld bytes",
                  t.inst.m, elem_bytes)
+    TG_REFUSE_IF(cpu && !tg_cpu_has(l.matrix, t.inst, elem_bytes),
+                 "inst.k = %lld: no such instruction here for elements of %lld bytes", t.inst.k,
+                 elem_bytes)
+    TG_REFUSE_IF(cpu && t.stages == 0, "stages = %lld, and words of %lld elements are staged",
+                 t.stages, t.inst.k)
     TG_REFUSE_IF(matrix && elem_bytes != 8,
                  "matrix instructions multiply elements of %lld bytes here, and these have %lld", 8,
                  elem_bytes)
     TG_REFUSE_IF(matrix && t.inst.m != l.matrix,
                  "inst.m = %lld, and this device's matrix instructions have %lld rows", t.inst.m,
                  l.matrix)
-    TG_REFUSE_IF(is_inst && (int64_t)t.inst.m * t.inst.n !=
-                                tg_clamp((int64_t)t.thread.m * t.thread.n, 0, INT32_MAX) * lanes,
+    TG_REFUSE_IF(!cpu && is_inst &&
+                     (int64_t)t.inst.m * t.inst.n !=
+                         tg_clamp((int64_t)t.thread.m * t.thread.n, 0, INT32_MAX) * lanes,
                  "an instruction makes %lld elements of C, and the lanes' thread tiles hold %lld",
                  (int64_t)t.inst.m * t.inst.n, (int64_t)t.thread.m * t.thread.n * lanes)
     tg_mn unit = tg_tile_unit(t, l.lanes);
@@ -310,10 +328,10 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
     TG_REFUSE_IF(is_inst && t.slices != 1, "slices = %lld, and matrix instructions take %lld",
                  t.slices, 1)
     const int word_bytes = elem_bytes < 4 ? 4 : elem_bytes; /* short elements: several of k */
-    TG_REFUSE_IF(is_inst && t.warp.m * word_bytes % TG_BANK_BYTES,
+    TG_REFUSE_IF(!cpu && is_inst && t.warp.m * word_bytes % TG_BANK_BYTES,
                  "warp.m is %lld bytes, no multiple of all banks' %lld", t.warp.m * word_bytes,
                  TG_BANK_BYTES)
-    TG_REFUSE_IF(is_inst && t.warp.n * word_bytes % TG_BANK_BYTES,
+    TG_REFUSE_IF(!cpu && is_inst && t.warp.n * word_bytes % TG_BANK_BYTES,
                  "warp.n is %lld bytes, no multiple of all banks' %lld", t.warp.n * word_bytes,
                  TG_BANK_BYTES)
     TG_REFUSE_IF(matrix && t.block.k * elem_bytes % TG_BANK_BYTES,

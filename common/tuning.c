@@ -157,7 +157,7 @@ static tg_status check_origin(tg_context *ctx, const line *x)
 static tg_status check_tile(tg_context *ctx, tg_tile t, tg_type type)
 {
     const char *refusal = tg_tile_refusal(ctx, &t, type);
-    const int is_cpu = ctx->limits.l1 > 0, bytes = tg_kernel_bytes(type, ctx->limits);
+    const int is_cpu = ctx->limits.l1 > 0, bytes = tg_kernel_bytes(type, ctx->limits, t);
     const int has_block = t.block.m != 0 || t.block.n != 0 || t.block.k != 0;
     if (refusal)
         return tg_fail(ctx, TG_BAD_TILE, "%s", refusal);

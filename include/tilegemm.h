@@ -375,8 +375,13 @@ typedef struct tg_limits {
     int64_t l1, l2, l3; /* bytes of cache: of a core, of a core, shared                        */
     int units;          /* cores, SMs or CUs                                                   */
     int matrix;         /* its matrix instructions: NVIDIA's, the rows of those for f64;       */
-                        /* AMD's, the target: 0x90a for gfx90a                                 */
+                        /* AMD's, the target: 0x90a for gfx90a; a CPU's, a sum of TG_CPU_...    */
 } tg_limits;
+
+/* What a CPU multiplies besides f32 and f64, several of k in one instruction. */
+enum {
+    TG_CPU_VNNI = 1 /* i8 and u8, by fours: AVX-512 VNNI */
+};
 
 /* The backend of a context ("cpu"), what its device is called ("AMD Ryzen ..., avx512"), and its
  * limits. For a context that did not open: "", "" and zeros. */

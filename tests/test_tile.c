@@ -116,7 +116,8 @@ static void check_filled(int row, tg_limits l, int bytes)
         CHECK(t.block.m == tg_tile_at(row).block.m && t.block.k == tg_tile_at(row).block.k);
         return;
     }
-    CHECK_SAY(t.block.k >= 64 && t.block.k <= 512, "%s: block.k = %d", name, t.block.k);
+    CHECK_SAY(t.block.k / t.inst.k >= 64 && t.block.k / t.inst.k <= 512, "%s: block.k = %d", name,
+              t.block.k);
     CHECK(t.block.m % t.warp.m == 0 && t.block.n % t.warp.n == 0);
     CHECK(t.warp.m % t.thread.m == 0 && t.warp.n % t.thread.n == 0);
     CHECK_SAY((t.thread.m + (int64_t)t.thread.n) * t.block.k * bytes <= l.l2 || t.block.k == 64,

@@ -25,9 +25,27 @@
 
 _Static_assert(sizeof(int) >= 4, "tilings are ints");
 
-/* The instruction sets that are compiled in, best first, and whether this machine (and its
- * operating system, which __builtin_cpu_supports asks too) has them. */
+/* The instruction sets, best first: their kernels, and the more that some machines with them have.
+ */
+typedef struct level {
+    const char *name;
+    const tg_isa *isa;
+    int matrix; /* of the limits */
+} level;
+
 extern const tg_isa tg_isa_portable, tg_isa_avx2, tg_isa_avx512;
+
+static const level levels[] = {
+#if defined(TG_HAS_ISA_AVX512)
+    {"vnni", &tg_isa_avx512, TG_CPU_VNNI},
+    {"avx512", &tg_isa_avx512, 0},
+#endif
+#if defined(TG_HAS_ISA_AVX2)
+    {"avx2", &tg_isa_avx2, 0},
+#endif
+    {"portable", &tg_isa_portable, 0},
+};
+enum { LEVELS = sizeof levels / sizeof levels[0] };
 
 #if defined(TG_IS_X86)
 /* Conversions of f16; clang 14 does not know how to ask for them by name. */
@@ -38,49 +56,40 @@ static int has_f16c(void)
 }
 #endif
 
-static int has_isa(const tg_isa *isa)
+/* Does this machine (and its operating system, which __builtin_cpu_supports asks too) have it? */
+static int has_level(const level *x)
 {
 #if defined(TG_IS_X86)
     __builtin_cpu_init();
 #endif
 #if defined(TG_HAS_ISA_AVX512)
-    if (isa == &tg_isa_avx512)
+    if (x->isa == &tg_isa_avx512)
         return has_f16c() && __builtin_cpu_supports("avx512f") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512vl");
+               __builtin_cpu_supports("avx512vl") &&
+               (!(x->matrix & TG_CPU_VNNI) || __builtin_cpu_supports("avx512vnni"));
 #endif
 #if defined(TG_HAS_ISA_AVX2)
-    if (isa == &tg_isa_avx2)
+    if (x->isa == &tg_isa_avx2)
         return has_f16c() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #endif
-    return isa == &tg_isa_portable;
+    return x->isa == &tg_isa_portable;
 }
 
-static const tg_isa *const isas[] = {
-#if defined(TG_HAS_ISA_AVX512)
-    &tg_isa_avx512,
-#endif
-#if defined(TG_HAS_ISA_AVX2)
-    &tg_isa_avx2,
-#endif
-    &tg_isa_portable,
-};
-enum { ISAS = sizeof isas / sizeof isas[0] };
-
 /* TILEGEMM_ISA names the best instruction set that may be used; an absent one means the next. */
-static const tg_isa *find_isa(tg_context *ctx)
+static const level *find_level(tg_context *ctx)
 {
     const char *at_most = getenv("TILEGEMM_ISA");
     int first = 0;
     if (at_most && *at_most)
-        while (first < ISAS && strcmp(isas[first]->name, at_most) != 0)
+        while (first < LEVELS && strcmp(levels[first].name, at_most) != 0)
             first++;
-    for (int i = first; i < ISAS; i++)
-        if (has_isa(isas[i]))
-            return isas[i];
+    for (int i = first; i < LEVELS; i++)
+        if (has_level(&levels[i]))
+            return &levels[i];
     char names[64] = "";
-    for (int i = 0; i < ISAS; i++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), " %s", isas[i]->name);
+    for (int i = 0; i < LEVELS; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), " %s", levels[i].name);
     tg_fail(ctx, TG_BAD_ARGUMENT, "TILEGEMM_ISA = \"%s\" is none of%s", at_most, names);
     return NULL;
 }
@@ -173,9 +182,10 @@ static tg_status cpu_open(tg_context *ctx, int device)
 {
     if (device != 0)
         return tg_fail(ctx, TG_NO_DEVICE, "device = %d: the CPU is device 0 only", device);
-    const tg_isa *isa = find_isa(ctx);
-    if (!isa)
+    const level *found = find_level(ctx);
+    if (!found)
         return ctx->status;
+    const tg_isa *isa = found->isa;
     tg_cpu *cpu = malloc(sizeof *cpu);
     if (!cpu)
         return tg_fail(ctx, TG_OUT_OF_MEMORY, "%zu bytes could not be had", sizeof *cpu);
@@ -184,12 +194,13 @@ static tg_status cpu_open(tg_context *ctx, int device)
     cpu->started = seconds();
     ctx->device = cpu;
     ctx->most_threads = most_threads();
-    read_name(ctx->device_name, sizeof ctx->device_name, isa->name);
+    read_name(ctx->device_name, sizeof ctx->device_name, found->name);
     ctx->limits = (tg_limits){.lanes = {1, 1},
                               .vec_bytes = isa->vec_bytes,
                               .registers = isa->registers,
                               .register_bytes = isa->vec_bytes,
-                              .units = allowed_cores()};
+                              .units = allowed_cores(),
+                              .matrix = found->matrix};
 #ifdef _SC_LEVEL1_DCACHE_SIZE
     ctx->limits.l1 = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
     ctx->limits.l2 = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 512 << 10);
@@ -204,13 +215,15 @@ static tg_status cpu_open(tg_context *ctx, int device)
 
 static void cpu_close(tg_context *ctx) { free(ctx->device); }
 
-tg_kernel tg_cpu_kernel(const tg_isa *isa, tg_tile tile, tg_type type)
+tg_kernel tg_cpu_kernel(const tg_isa *isa, tg_tile tile, tg_type a, tg_type b)
 {
+    const tg_kernel of_words = {isa->words.run[a == TG_I8][b == TG_I8], 1};
     tg_kernel found = {NULL, 0};
     for (int row = 0; row < tg_tile_count(); row++) {
         const tg_tile t = tg_tile_at(row);
-        const tg_kernel kernel = isa->kernels[tg_cpu_kind(type)][row];
-        if (t.vec != tile.vec || t.form != tile.form)
+        const tg_kernel kernel = tile.inst.k > 1 ? of_words : isa->kernels[tg_cpu_kind(a)][row];
+        if (!kernel.run || t.vec != tile.vec || t.form != tile.form ||
+            (tile.inst.k > 1 && t.inst.k != tile.inst.k))
             continue;
         if (t.thread.m == tile.thread.m && t.thread.n == tile.thread.n)
             return kernel;
@@ -222,7 +235,7 @@ tg_kernel tg_cpu_kernel(const tg_isa *isa, tg_tile tile, tg_type type)
 
 static const char *cpu_missing(const tg_context *ctx, tg_tile tile, tg_type type)
 {
-    return tg_cpu_kernel(((const tg_cpu *)ctx->device)->isa, tile, type).run
+    return tg_cpu_kernel(((const tg_cpu *)ctx->device)->isa, tile, type, type).run
                ? NULL
                : "no row of the table has this thread tile, vec and form, so no CPU kernel has";
 }
@@ -292,7 +305,10 @@ static tg_status cpu_time_stop(tg_context *ctx, double *passed)
 static tg_status cpu_peak(tg_context *ctx, tg_type type, double *flops)
 {
     const tg_isa *isa = ((const tg_cpu *)ctx->device)->isa;
-    const int threads = tg_cpu_threads(tg_units(ctx));
+    const int threads = tg_cpu_threads(tg_units(ctx)), is_byte = tg_type_size(type) == 1;
+    tg_spin *const spin = is_byte && (ctx->limits.matrix & TG_CPU_VNNI)
+                              ? isa->words.spin
+                              : isa->spin[tg_cpu_kind(type)];
     double total = 0;
 #ifdef _OPENMP
 #pragma omp parallel num_threads(threads)
@@ -300,7 +316,7 @@ static tg_status cpu_peak(tg_context *ctx, tg_type type, double *flops)
     {
         double sink = 0, best = 0;
         for (int pass = 0; pass < 4; pass++) {
-            double start = seconds(), done = isa->spin[tg_cpu_kind(type)](40000, &sink);
+            double start = seconds(), done = spin(40000, &sink);
             double rate = done / (seconds() - start);
             if (rate > best && sink < 1)
                 best = rate;

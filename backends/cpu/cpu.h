@@ -55,16 +55,26 @@ typedef void tg_copy(void *to, int64_t to_outer, int64_t to_inner, const void *f
 typedef void tg_add(void *c, int64_t c_row, int64_t c_col, const float *tile, int64_t tile_row,
                     int64_t rows, int64_t cols, double alpha, double beta);
 
+/* Runs rounds of independent multiply-adds; returns their number of operations. */
+typedef double tg_spin(int64_t rounds, double *sink);
+
+/* Products of bytes, four of k in a word (words.h); NULLs where there is no such instruction. */
+typedef struct tg_words {
+    void (*run[2][2])(tg_step *step); /* by whether A and B are signed */
+    tg_copy *copy[2];                 /* to words; to flipped ones: an A whose sign is that of B */
+    tg_spin *spin;
+} tg_words;
+
 typedef struct tg_isa {
     const char *name;
     int vec_bytes, registers;
     tg_kernel kernels[TG_CPU_KINDS][TG_CPU_ROWS];
     /* By type - 1: from its elements to those of kernels, with to_inner 1 if they differ; and back,
-     * rounded, with from_inner 1. NULL where nobody goes that way. */
+     * rounded, with from_inner 1. NULL where nobody goes that way. i32 is moved as it is. */
     tg_copy *widen[TG_TYPES], *narrow[TG_TYPES];
     tg_add *add;
-    /* Runs rounds of independent multiply-adds; returns their number of operations. */
-    double (*spin[TG_CPU_KINDS])(int64_t rounds, double *sink);
+    tg_spin *spin[TG_CPU_KINDS];
+    tg_words words;
 } tg_isa;
 
 /* Rows in tiles below one another: tall ones, then low ones, which have one row less. */
@@ -80,9 +90,9 @@ typedef struct tg_job {
     const tg_isa *isa;
     tg_tile tile; /* filled in; block.k is that of the problem where nothing is staged */
     tg_kernel kernel;
-    tg_copy *copy;                /* of elements as kernels take them */
+    tg_copy *copy_sums;           /* as kernels make them */
     tg_add *add;                  /* to a C of integers; else NULL */
-    int64_t bytes;                /* of an element of panels and sums */
+    int64_t bytes, sum_bytes;     /* of an element of panels, and of sums */
     int64_t slice;                /* of k, in one pass over C */
     int64_t a_bytes, b_bytes;     /* of staging for one team */
     int64_t sums_row, sums_bytes; /* of sums beside C; 0 if C takes them itself */
@@ -106,9 +116,9 @@ typedef struct tg_cpu {
     double started; /* the stopwatch, in seconds */
 } tg_cpu;
 
-/* The kernel for a tiling: that of a row with its thread, vec and form, or a ragged one that is
- * larger. run is NULL if there is none. */
-tg_kernel tg_cpu_kernel(const tg_isa *isa, tg_tile tile, tg_type type);
+/* The kernel for a tiling and types: that of a row with its thread, vec and form, or a ragged one
+ * that is larger. run is NULL if there is none. */
+tg_kernel tg_cpu_kernel(const tg_isa *isa, tg_tile tile, tg_type a, tg_type b);
 
 size_t tg_cpu_workspace(const tg_context *ctx, const tg_problem *p, const tg_plan *plan);
 tg_status tg_cpu_gemm(tg_context *ctx, const tg_problem *p, const tg_plan *plan);

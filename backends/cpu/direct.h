@@ -112,7 +112,7 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
     stream x = {.a_bytes = (int64_t)tg_type_size(p->a.type),
                 .b_bytes = (int64_t)tg_type_size(p->b.type),
                 .c_bytes = (int64_t)tg_type_size(p->c.type),
-                .is_c_beside = j->isa->narrow[p->c.type - 1] != j->copy,
+                .is_c_beside = j->add || j->isa->narrow[p->c.type - 1] != j->copy_sums,
                 .beside = t->sums + p->m * j->sums_row * bytes};
     x.converts = x.a_bytes != bytes;
     tg_step s = {.a_col = 1,

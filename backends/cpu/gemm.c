@@ -78,9 +78,10 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
                 .plan = plan,
                 .isa = isa,
                 .tile = plan->tile,
-                .copy = isa->widen[(is_f64 ? TG_F64 : TG_F32) - 1],
-                .add = p->c.type == TG_I32 ? isa->add : NULL,
-                .bytes = is_f64 ? sizeof(double) : sizeof(float),
+                .copy_sums = isa->widen[(is_f64 ? TG_F64 : TG_F32) - 1],
+                .add = p->c.type == TG_I32 && plan->tile.inst.k == 1 ? isa->add : NULL,
+                .bytes = tg_kernel_bytes(p->a.type, *l, plan->tile),
+                .sum_bytes = is_f64 ? sizeof(double) : sizeof(float),
                 .strips = 1};
     const int a_packed = (p->flags & TG_A_PACKED) != 0, b_packed = (p->flags & TG_B_PACKED) != 0;
     if (p->batch > 1) {
@@ -91,7 +92,8 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     const tg_tile *t = &j.tile;
     if (t->stages == 0)
         j.tile.block.k = (int)tg_clamp(p->k, 1, INT32_MAX);
-    j.kernel = plan->row >= 0 ? isa->kernels[is_f64][plan->row] : tg_cpu_kernel(isa, *t, p->a.type);
+    j.kernel = plan->row >= 0 && t->inst.k == 1 ? isa->kernels[is_f64][plan->row]
+                                                : tg_cpu_kernel(isa, *t, p->a.type, p->b.type);
     j.slice = tg_ceil_div(t->block.k, t->slices);
     if (j.add)
         j.slice = tg_min(j.slice, exact_k(p->a.type, p->b.type));
@@ -152,7 +154,7 @@ static const tg_job *job_for(const tg_context *ctx, const tg_problem *p, const t
 
 static int64_t corner_bytes(const tg_job *j)
 {
-    return tg_round_up((int64_t)j->tile.thread.m * j->tile.thread.n * j->bytes, 64);
+    return tg_round_up((int64_t)j->tile.thread.m * j->tile.thread.n * j->sum_bytes, 64);
 }
 
 static int64_t team_bytes(const tg_job *j) { return j->a_bytes + j->b_bytes + j->sums_bytes; }
@@ -177,7 +179,7 @@ tg_status tg_cpu_pack(tg_context *ctx, const tg_problem *p, const tg_plan *plan,
     const int threads = tg_cpu_threads(plan->threads);
     for (int64_t k = 0; k < p->k; k += j.tile.block.k) {
         s.ks = (range){k, tg_min(p->k, k + j.tile.block.k)};
-        s.k = s.ks.end - s.ks.begin;
+        s.k = tg_round_up(s.ks.end - s.ks.begin, j.tile.inst.k);
         s.panels = packed_panels(&j, &s);
         if (threads == 1) {
             stage(&j, &(team){.size = 1}, &s);

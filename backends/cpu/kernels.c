@@ -152,6 +152,19 @@ enum { MOST_ACCUMULATORS = 40, MOST_VECTORS = 8 };
 #undef TG_T
 
 #include "convert.h"
+#if defined(__AVX512BW__)
+#include "words.h"
+#define WORD_TABLE                                                                        \
+    {                                                                                     \
+        {{u8_by_u8, u8_by_i8}, {i8_by_u8, i8_by_i8}}, {words_of_bytes, words_of_flipped}, \
+            spin_words                                                                    \
+    }
+#else
+#define WORD_TABLE                                       \
+    {                                                    \
+        {{NULL, NULL}, {NULL, NULL}}, {NULL, NULL}, NULL \
+    }
+#endif
 
 /* Is each k of the panels next to the one before? A panel of A that is less than half full is not
  * worth a body. */
@@ -166,11 +179,14 @@ static int is_packed(const tg_step *s, int mr, int nr)
  * number of rows and vectors too, so that ragged edges cost what they are worth; those of fewer
  * columns are masked, if the instruction set can. Full panels as they are packed have bodies of
  * their own, with cases below zero. */
+#undef TG_INST
+#define TG_INST(m, n, k) k
 #define M_(m, n) m
 #define N_(m, n) n
 #define BLOCK_M_(m, n, k) m
-#define MISSING(ctype, mr, nr, vec) \
-    ((vec) * sizeof(ctype) > VEC_BYTES || (mr) * (nr) / (vec) > REGISTERS)
+#define MISSING(ctype, block_m, mr, nr, vec, inst_k)                         \
+    ((vec) * sizeof(ctype) > VEC_BYTES || (mr) * (nr) / (vec) > REGISTERS || \
+     ((block_m) == 0 && (inst_k) > 1))
 #define RAGGED(ctype, vec, block_m) ((block_m) == 0 && (vec) * sizeof(ctype) == VEC_BYTES)
 #define GRAIN(ctype, vec, block_m) (RAGGED(ctype, vec, block_m) ? HAS_MASKS ? 1 : (vec) : 0)
 #define OUTER(ctype, vec, rows, vectors, is_masked, form) \
@@ -211,12 +227,12 @@ static int is_packed(const tg_step *s, int mr, int nr)
     IF_ROWS(13, __VA_ARGS__) \
     IF_ROWS(14, __VA_ARGS__)
 #define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note) \
-    KERNEL(float, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form)          \
-    KERNEL(double, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form)
-#define KERNEL(ctype, name, block_m, mr, nr, vec, form)                         \
+    KERNEL(float, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form, inst)    \
+    KERNEL(double, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form, inst)
+#define KERNEL(ctype, name, block_m, mr, nr, vec, form, inst)                   \
     static void name##_##ctype(tg_step *step)                                   \
     {                                                                           \
-        if (MISSING(ctype, mr, nr, vec))                                        \
+        if (MISSING(ctype, block_m, mr, nr, vec, inst))                         \
             return;                                                             \
         if (RAGGED(ctype, vec, block_m)) {                                      \
             const int is_whole = form == TG_OUTER_T && is_packed(step, mr, nr); \
@@ -258,18 +274,19 @@ const tg_isa JOIN(tg_isa_, TG_ISA) = {
     VEC_BYTES,
     REGISTERS,
     {{
-#define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note) \
-    {MISSING(float, M_ thread, N_ thread, vec) ? NULL : name##_float,             \
+#define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note)           \
+    {MISSING(float, BLOCK_M_ block, M_ thread, N_ thread, vec, inst) ? NULL : name##_float, \
      GRAIN(float, vec, BLOCK_M_ block)},
 #include "tiles.def"
      },
      {
-#define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note) \
-    {MISSING(double, M_ thread, N_ thread, vec) ? NULL : name##_double,           \
+#define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note)             \
+    {MISSING(double, BLOCK_M_ block, M_ thread, N_ thread, vec, inst) ? NULL : name##_double, \
      GRAIN(double, vec, BLOCK_M_ block)},
 #include "tiles.def"
      }},
-    {copy_float, copy_double, widen_f16, widen_bf16, widen_i8, widen_u8, NULL},
-    {copy_float, copy_double, narrow_f16, narrow_bf16, NULL, NULL, NULL},
+    {copy_float, copy_double, widen_f16, widen_bf16, widen_i8, widen_u8, copy_float},
+    {copy_float, copy_double, narrow_f16, narrow_bf16, NULL, NULL, copy_float},
     add_i32,
-    {spin_float, spin_double}};
+    {spin_float, spin_double},
+    WORD_TABLE};

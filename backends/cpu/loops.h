@@ -82,7 +82,7 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
 {
     const int is_c_in_rows = now->is_direct && (now->to.col == 1 || b->line == 1);
     const range ks = now->ks;
-    tg_step s = {.k = ks.end - ks.begin,
+    tg_step s = {.k = tg_ceil_div(ks.end - ks.begin, j->tile.inst.k),
                  .c_row = now->to.row,
                  .next = panel_at(j, b, next.begin / b->line),
                  .next_end = panel_at(j, b, tg_ceil_div(next.end, b->line)),
@@ -139,7 +139,8 @@ static void multiply_block(const tg_job *j, const team *t, const staged *a, cons
                         .to = is_last ? *c : *sums,
                         .beta = is_first ? j->p->beta : 1,
                         .ks = ks};
-            now.is_direct = now.to.store == j->copy && (now.beta == 0 || now.from.at == now.to.at);
+            now.is_direct = !j->add && now.to.store == j->copy_sums &&
+                            (now.beta == 0 || now.from.at == now.to.at);
             multiply_warp(j, t, a, b, &now, rows, cols, next);
         }
     }
@@ -160,7 +161,7 @@ static void multiply_cell(const tg_job *j, const team *t, tg_item item, range ro
                      .bytes = c_elem,
                      .load = isa->widen[p->c.type - 1],
                      .store = isa->narrow[p->c.type - 1]};
-    const place sums = {t->sums, j->sums_row, 1, j->bytes, j->copy, j->copy};
+    const place sums = {t->sums, j->sums_row, 1, j->sum_bytes, j->copy_sums, j->copy_sums};
     for (int64_t n = cols.begin; n < cols.end; n += tile->block.n) { /* loop 5: blocks of n */
         b.lines = (range){n, tg_min(cols.end, n + tile->block.n)};
         for (int64_t k = 0; k < p->k; k += tile->block.k) { /* loop 4: blocks of k */

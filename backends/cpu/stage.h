@@ -96,7 +96,7 @@ static void stage(const tg_job *j, const team *t, const staged *s)
 /* The panels of a packed operand, for the lines and k of the block. */
 static char *packed_panels(const tg_job *j, const staged *s)
 {
-    const int64_t k = s->ks.end - s->ks.begin;
+    const int64_t k = tg_round_up(s->ks.end - s->ks.begin, j->tile.inst.k);
     return (char *)s->packed + (s->ks.begin * s->all_lines + s->lines.begin * k) * j->bytes;
 }
 
@@ -106,7 +106,7 @@ static void have_panels(const tg_job *j, const team *t, staged *s)
         stage(j, t, s);
         return;
     }
-    s->k = s->ks.end - s->ks.begin;
+    s->k = tg_round_up(s->ks.end - s->ks.begin, j->tile.inst.k);
     s->panels = packed_panels(j, s);
 }
 
@@ -146,10 +146,13 @@ static staged operand(const tg_job *j, tg_flag which, const void *data, char *pa
     const int64_t line = is_b ? tile->thread.n : tile->thread.m;
     const int k_inner = !is_b && tile->form != TG_OUTER_T;
     const int is_wanted = is_b ? j->plan->b_in_place : j->plan->a_in_place;
+    const int is_flipped = !is_b && (p->a.type == TG_I8) == (p->b.type == TG_I8);
+    tg_copy *const copy =
+        tile->inst.k > 1 ? j->isa->words.copy[is_flipped] : j->isa->widen[x->type - 1];
     const int can = k_inner ? tile->form == TG_DOT || k_stride == 1 : line_stride == 1 || line == 1;
     return (staged){.data = data,
                     .bytes = (int64_t)tg_type_size(x->type),
-                    .copy = j->isa->widen[x->type - 1],
+                    .copy = copy,
                     .line_stride = line_stride,
                     .k_stride = k_stride,
                     .line = line,

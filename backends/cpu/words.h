@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products of i8 and u8 by words: four bytes that follow one another along k. One instruction
+ * multiplies the bytes of a word of A by those of 16 words of B, and adds them to 16 sums of i32.
+ *
+ *               b:   | 16 words | 16 words |       acc[i][j] += a[i] . b[j]
+ *      a: word       |   acc    |          |
+ *         word       |          |          |
+ *         128s       |  extra   |          |       only if A is flipped
+ *
+ * The instruction takes one operand as unsigned and the other as signed. B has the side of its
+ * type. An A that is on the wrong side is flipped where it is packed: the top bit of each byte,
+ * which adds 128 or takes it away. What this has added to a column's sums is found by one more row
+ * of bytes that are nothing but that bit. All is modulo 2^32, so no sum is too large. */
+
+typedef __m512i word_vector;
+
+enum { WORD_ROWS = 13, WORD_VECTORS = 2, WORDS = 16, WORD_BYTES = 4, TOP_BIT = 0x80 };
+
+/* By its name: compilers that plan with it as an intrinsic keep sums in memory. */
+static inline __attribute__((always_inline)) word_vector add_dots(word_vector sum, word_vector u8s,
+                                                                  word_vector i8s)
+{
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(u8s), "v"(i8s));
+    return sum;
+}
+
+static inline __attribute__((always_inline)) __mmask16 mask_of_words(int64_t count)
+{
+    return (__mmask16)(count < WORDS ? (1u << count) - 1 : 0xffff);
+}
+
+static inline __attribute__((always_inline)) __mmask64 mask_of_bytes(int64_t count)
+{
+    return count < 64 ? ((__mmask64)1 << count) - 1 : ~(__mmask64)0;
+}
+
+static inline __attribute__((always_inline)) void multiply_words(int mr, int nv, int is_b_signed,
+                                                                 int is_flipped, const tg_step *s)
+{
+    const word_vector none = _mm512_setzero_si512(), all = _mm512_set1_epi8((char)TOP_BIT);
+    const __mmask16 last = mask_of_words(s->columns - (nv - 1) * WORDS);
+    const int32_t *a = s->a, *b = s->b;
+    int32_t *c = s->c;
+    word_vector acc[WORD_ROWS * WORD_VECTORS], extra_0 = none, extra_1 = none;
+    EACH (i, mr * nv)
+        acc[i] = none;
+#pragma GCC unroll 1
+    for (int i = 0; i < mr; i++)
+        __builtin_prefetch(c + i * s->c_row, 1);
+    for (int64_t k = 0; k < s->k; k++) {
+        word_vector b_now[WORD_VECTORS];
+        EACH (j, nv)
+            b_now[j] = _mm512_loadu_si512(b + j * WORDS);
+        if (is_flipped)
+            extra_0 =
+                is_b_signed ? add_dots(extra_0, all, b_now[0]) : add_dots(extra_0, b_now[0], all);
+        if (is_flipped && nv > 1)
+            extra_1 = is_b_signed ? add_dots(extra_1, all, b_now[nv - 1])
+                                  : add_dots(extra_1, b_now[nv - 1], all);
+        EACH (i, mr) {
+            const word_vector a_now = _mm512_set1_epi32(a[i]);
+            EACH (j, nv)
+                acc[i * nv + j] = is_b_signed ? add_dots(acc[i * nv + j], a_now, b_now[j])
+                                              : add_dots(acc[i * nv + j], b_now[j], a_now);
+        }
+        EACH (j, nv)
+            __builtin_prefetch(b + FETCH_STEPS * s->b_row + j * WORDS);
+        __builtin_prefetch(a + FETCH_STEPS * s->a_col);
+        a += s->a_col;
+        b += s->b_row;
+    }
+    const word_vector alpha = _mm512_set1_epi32((int32_t)s->alpha);
+    const word_vector beta = _mm512_set1_epi32((int32_t)s->beta);
+    EACH (i, mr) {
+        EACH (j, nv) {
+            const __mmask16 mask = j == nv - 1 ? last : (__mmask16)0xffff;
+            word_vector sum = acc[i * nv + j];
+            if (is_flipped)
+                sum = _mm512_sub_epi32(sum, j > 0 ? extra_1 : extra_0);
+            if (s->alpha != 1)
+                sum = _mm512_mullo_epi32(sum, alpha);
+            if (s->beta != 0)
+                sum = _mm512_add_epi32(
+                    sum, _mm512_mullo_epi32(_mm512_maskz_loadu_epi32(mask, c + j * WORDS), beta));
+            _mm512_mask_storeu_epi32(c + j * WORDS, mask, sum);
+        }
+        c += s->c_row;
+    }
+}
+
+#define IF_WORD_ROWS(count, is_b_signed, is_flipped)              \
+    case count:                                                   \
+        if (s->columns <= WORDS)                                  \
+            multiply_words(count, 1, is_b_signed, is_flipped, s); \
+        else                                                      \
+            multiply_words(count, 2, is_b_signed, is_flipped, s); \
+        return;
+#define WORD_KERNEL(name, ...)                                                                     \
+    static void name(tg_step *s)                                                                   \
+    {                                                                                              \
+        switch (s->rows) {                                                                         \
+            IF_WORD_ROWS(1, __VA_ARGS__)                                                           \
+            IF_WORD_ROWS(2, __VA_ARGS__)                                                           \
+            IF_WORD_ROWS(3, __VA_ARGS__) IF_WORD_ROWS(4, __VA_ARGS__) IF_WORD_ROWS(5, __VA_ARGS__) \
+                IF_WORD_ROWS(6, __VA_ARGS__) IF_WORD_ROWS(7, __VA_ARGS__)                          \
+                    IF_WORD_ROWS(8, __VA_ARGS__) IF_WORD_ROWS(9, __VA_ARGS__)                      \
+                        IF_WORD_ROWS(10, __VA_ARGS__) IF_WORD_ROWS(11, __VA_ARGS__)                \
+                            IF_WORD_ROWS(12, __VA_ARGS__) IF_WORD_ROWS(13, __VA_ARGS__)            \
+        }                                                                                          \
+    }
+WORD_KERNEL(u8_by_i8, 1, 0)
+WORD_KERNEL(i8_by_i8, 1, 1)
+WORD_KERNEL(i8_by_u8, 0, 0)
+WORD_KERNEL(u8_by_u8, 0, 1)
+
+/* ------------------------------------------------------------------------------------- packing */
+
+/* Four rows at a time, whose bytes lie side by side. */
+static inline __attribute__((always_inline)) void weave_rows(int32_t *to, int64_t to_row,
+                                                             const uint8_t *from, int64_t from_row,
+                                                             int64_t rows, int64_t columns,
+                                                             word_vector flip)
+{
+    for (int64_t k = 0; k < rows; k += WORD_BYTES, to += to_row)
+        for (int64_t i = 0; i < columns; i += WORDS) {
+            const __mmask16 mask = mask_of_words(columns - i);
+            word_vector words = flip;
+            EACH (byte, WORD_BYTES)
+                if (k + byte < rows) {
+                    const __m128i row =
+                        _mm_maskz_loadu_epi8(mask, from + (k + byte) * from_row + i);
+                    words = _mm512_xor_si512(
+                        words, _mm512_slli_epi32(_mm512_cvtepu8_epi32(row), 8 * byte));
+                }
+            _mm512_mask_storeu_epi32(to + i, mask, words);
+        }
+}
+
+/* 16 lines of up to 64 bytes, as 16 rows of words. */
+static inline __attribute__((always_inline)) void turn_lines(int32_t *to, int64_t to_row,
+                                                             const uint8_t *from, int64_t from_line,
+                                                             int64_t lines, int64_t bytes,
+                                                             word_vector flip)
+{
+    vector_float_16 square[WORDS];
+    const __mmask16 mask = mask_of_words(lines);
+    const __mmask64 along = mask_of_bytes(bytes);
+    EACH (line, WORDS)
+        square[line] = (vector_float_16)_mm512_maskz_loadu_epi8(line < lines ? along : 0,
+                                                                from + line * from_line);
+    exchange_float(square, 1);
+    exchange_float(square, 2);
+    exchange_float(square, 4);
+    exchange_float(square, 8);
+    EACH (word, WORDS)
+        if (word * WORD_BYTES < bytes)
+            _mm512_mask_storeu_epi32(to + word * to_row, mask,
+                                     _mm512_xor_si512((word_vector)square[word], flip));
+}
+
+/* k x lines of them, `to` in words. The last word is filled up: with zeros in B, so that it does
+ * not matter with what in A. */
+static inline __attribute__((always_inline)) void pack_words(int32_t *to, int64_t to_row,
+                                                             const uint8_t *from, int64_t from_k,
+                                                             int64_t from_line, int64_t k_count,
+                                                             int64_t lines, int top_bit)
+{
+    const word_vector flip = _mm512_set1_epi8((char)top_bit);
+    uint8_t gathered[WORDS * 64];
+    if (from_line == 1) {
+        weave_rows(to, to_row, from, from_k, k_count, lines, flip);
+        return;
+    }
+    for (int64_t i = 0; i < lines; i += WORDS)
+        for (int64_t k = 0; k < k_count; k += 64) {
+            const int64_t few = tg_min(WORDS, lines - i), bytes = tg_min(64, k_count - k);
+            const uint8_t *at = from + i * from_line + k * from_k;
+            int32_t *const to_at = to + k / WORD_BYTES * to_row + i;
+            for (int64_t line = 0; line < few && from_k != 1; line++)
+                for (int64_t byte = 0; byte < bytes; byte++)
+                    gathered[line * 64 + byte] = at[line * from_line + byte * from_k];
+            if (from_k == 1)
+                turn_lines(to_at, to_row, at, from_line, few, bytes, flip);
+            else
+                turn_lines(to_at, to_row, gathered, 64, few, bytes, flip);
+        }
+}
+
+static void words_of_bytes(void *to, int64_t to_k, int64_t to_line, const void *from,
+                           int64_t from_k, int64_t from_line, int64_t k_count, int64_t lines)
+{
+    (void)to_line;
+    pack_words(to, to_k, from, from_k, from_line, k_count, lines, 0);
+}
+
+static void words_of_flipped(void *to, int64_t to_k, int64_t to_line, const void *from,
+                             int64_t from_k, int64_t from_line, int64_t k_count, int64_t lines)
+{
+    (void)to_line;
+    pack_words(to, to_k, from, from_k, from_line, k_count, lines, TOP_BIT);
+}
+
+static double spin_words(int64_t rounds, double *sink)
+{
+    enum { CHAINS = 12 };
+    const word_vector factor = _mm512_set1_epi8((char)(1 + *sink));
+    word_vector chain[CHAINS];
+    EACH (i, CHAINS)
+        chain[i] = _mm512_set1_epi32(i);
+    for (int64_t round = 0; round < rounds; round++)
+        EACH (i, CHAINS)
+            chain[i] = add_dots(chain[i], factor, factor);
+    EACH (i, CHAINS)
+        *sink += _mm512_reduce_add_epi32(chain[i]) * 1e-300;
+    return 2.0 * CHAINS * WORDS * WORD_BYTES * (double)rounds;
+}
