@@ -37,7 +37,7 @@ static int even_piece(int64_t whole, int64_t piece, int64_t multiple)
 static tg_tile fit_thread(const tg_problem *p, tg_tile t, const tg_limits *l, int bytes)
 {
     if (tg_tile_shrinks(t, *l, bytes)) {
-        t.thread.m = even_piece(p->m, t.thread.m, 1);
+        t.thread.m = even_piece(p->m, t.thread.m, t.inst.m);
         t.thread.n = even_piece(p->n, t.thread.n, t.vec);
     }
     return tg_tile_fill(t, *l, bytes);
@@ -54,7 +54,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
 {
     const tg_tile t = plan->tile;
     const double vectors = t.thread.n / t.vec, accumulators = t.thread.m * vectors;
-    double step = (accumulators + fmas_not_overlapped) / fmas_per_cycle;
+    double step = (accumulators / t.inst.m + fmas_not_overlapped) / fmas_per_cycle;
     step = step > fma_latency ? step : fma_latency;
     step += cycles_per_load * (t.thread.m + vectors);
     /* If nothing is packed, a kernel goes down all rows before it takes the next columns. */
@@ -67,12 +67,12 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
         step += cycles_of_crowding;
     const double tiles =
         (double)tg_ceil_div(p->m, t.thread.m) * (double)tg_ceil_div(p->n, t.thread.n);
-    const double steps = (double)tg_ceil_div(p->k, t.inst.k);
+    const double steps = (double)tg_ceil_div(p->k, tg_tile_word(t, bytes));
     const double k_blocks = (double)tg_ceil_div(p->k, t.block.k);
     const int64_t lines_of_c = t.thread.m * tg_ceil_div((int64_t)t.thread.n * bytes, 64);
     const int is_c_far = p->n > l->l2 / 2 / bytes / tg_max(p->m, 1);
     double far = 0; /* OUTER_T fetches it while it multiplies, if there is time */
-    if (is_c_far && t.form == TG_OUTER && lines_of_c > most_misses)
+    if (is_c_far && t.form == TG_OUTER && t.inst.k == 1 && lines_of_c > most_misses)
         far = cycles_of_far_vector;
     if (is_c_far && t.form == TG_OUTER_T && p->k < 8)
         far = 1.5 * cycles_of_far_vector;
@@ -89,9 +89,12 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     return sum;
 }
 
-/* May the chooser take the row? One that fills a CPU's registers. */
-static int may_choose(tg_tile t, const tg_limits *l, int bytes)
+/* May the chooser take the row? One that fills a CPU's registers. All products of bf16 are made in
+ * the same order, by one kind of rows. */
+static int may_choose(tg_type type, tg_tile t, const tg_limits *l, int bytes)
 {
+    if (type == TG_BF16 && (l->matrix & TG_CPU_AMX) && t.inst.k == 1)
+        return 0;
     return t.form != TG_DOT && t.stages > 0 && tg_tile_shrinks(t, *l, bytes) &&
            tg_tile_fits(t, *l, bytes);
 }
@@ -147,7 +150,7 @@ static void choose_row(const tg_problem *p, const tg_limits *l, tg_plan *best)
     for (int row = 0; row < tg_tile_count(); row++) {
         const tg_tile stated = tg_tile_at(row);
         const int bytes = tg_kernel_bytes(p->a.type, *l, stated);
-        if (!may_choose(stated, l, bytes))
+        if (!may_choose(p->a.type, stated, l, bytes))
             continue;
         tg_plan plan = *best;
         plan.row = row;
@@ -192,8 +195,9 @@ static const int64_t most_bytes_of_sums = 64 << 20;
 
 static void cut_to_sums(const tg_problem *p, tg_tile *t, int bytes)
 {
-    const int64_t most = tg_round_down(most_bytes_of_sums / bytes / tg_max(p->m, 1), t->warp.n);
-    if (tg_type_size(p->c.type) < (size_t)bytes && p->k > t->block.k)
+    const int64_t sum = tg_max(bytes, 4);
+    const int64_t most = tg_round_down(most_bytes_of_sums / sum / tg_max(p->m, 1), t->warp.n);
+    if ((int64_t)tg_type_size(p->c.type) < sum && p->k > t->block.k)
         t->block.n = (int)tg_clamp(most, t->warp.n, t->block.n);
 }
 
@@ -233,7 +237,7 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
         plan->b_in_place = stated.stages == 0 && is_read(&p->b, stated, bytes);
         if (is_gpu)
             return 1;
-        if (stated.stages == 1 && may_choose(stated, l, bytes))
+        if (stated.stages == 1 && may_choose(p->a.type, stated, l, bytes))
             choose_ways(p, l, bytes, plan);
     } else {
         choose_row(p, l, plan);

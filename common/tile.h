@@ -48,14 +48,14 @@ TG_FN int64_t tg_clamp(int64_t x, int64_t low, int64_t high)
 TG_FN int tg_in(int x, int low) { return x >= low && x <= TG_TILE_MAX; }
 
 /* Bytes of an element of A and B as the kernels of a tiling take it. The FMAs of a CPU take f32 and
- * f64 only: what is shorter than f32 is converted on its way to them. */
+ * f64 only: what is shorter than f32 is converted on its way to them, and f16 always is. */
 TG_FN int tg_kernel_bytes(tg_type type, tg_limits l, tg_tile t)
 {
     int bytes = 0;
 #define TG_X(name, value, text, ctype) bytes = type == name ? (int)sizeof(ctype) : bytes;
     TG_TYPE_LIST(TG_X)
 #undef TG_X
-    const int is_converted = l.l1 > 0 && bytes > 0 && t.inst.k == 1;
+    const int is_converted = l.l1 > 0 && bytes > 0 && (t.inst.k == 1 || type == TG_F16);
     return is_converted ? (int)tg_max(bytes, (int)sizeof(float)) : bytes;
 }
 
@@ -76,8 +76,11 @@ TG_FN int tg_kernel_bytes(tg_type type, tg_limits l, tg_tile t)
 
 TG_FN int tg_tile_is_fma(tg_tile t) { return t.inst.m == 1 && t.inst.n == 1 && t.inst.k == 1; }
 
-/* Does each lane make elements of C of its own, by FMAs or by dot products of words of inst.k? */
-TG_FN int tg_tile_is_own(tg_tile t) { return t.inst.m == 1 && t.inst.n == 1; }
+/* How many elements that are neighbours along k a CPU's kernel takes as one word. */
+TG_FN int tg_tile_word(tg_tile t, int elem_bytes)
+{
+    return t.inst.k == 1 || elem_bytes > 4 ? 1 : 4 / elem_bytes;
+}
 
 /* AMD targets, 0x90a for gfx90a: CDNA's matrix instructions, or RDNA's from the third on. */
 TG_FN int tg_amd_is_cdna(int target)
@@ -113,13 +116,16 @@ TG_FN int tg_is_amd_matrix(tg_limits l) { return l.l1 == 0 && l.matrix > 16; }
 /* Does a CPU have the instruction for elements of that size? */
 TG_FN int tg_cpu_has(int matrix, tg_mnk i, int elem_bytes)
 {
-    return (matrix & TG_CPU_VNNI) && i.m == 1 && i.n == 1 && i.k == 4 && elem_bytes == 1;
+    const int is_tile = i.m == 16 && i.n == 16 && i.k * elem_bytes == 64;
+    const int is_vnni = i.m == 1 && i.n == 1 && i.k == 4 && elem_bytes == 1;
+    return ((matrix & TG_CPU_VNNI) && is_vnni) ||
+           ((matrix & TG_CPU_AMX) && is_tile && elem_bytes <= 2);
 }
 
 TG_FN tg_mn tg_tile_unit(tg_tile t, tg_mn lanes)
 {
     tg_mn unit = {t.inst.m, t.inst.n};
-    if (tg_tile_is_own(t)) {
+    if (tg_tile_is_fma(t) || lanes.m * lanes.n == 1) {
         unit.m = t.thread.m * lanes.m;
         unit.n = t.thread.n * lanes.n;
     }
@@ -168,7 +174,9 @@ TG_FN int64_t tg_tile_accumulators(tg_tile t, tg_limits l, int elem_bytes)
 {
     int64_t bytes = tg_max(1, tg_min((int64_t)t.vec * elem_bytes, l.register_bytes));
     int64_t elems = (int64_t)t.thread.m * t.thread.n;
-    if (!tg_tile_is_own(t))
+    if (!tg_tile_is_fma(t) && l.l1 > 0) /* of vectors, or of tiles */
+        return elems / ((int64_t)t.inst.m * t.inst.n * (t.inst.m == 1 ? t.vec : 1));
+    if (!tg_tile_is_fma(t))
         elems = tg_ceil_div((int64_t)t.warp.m * t.warp.n, (int64_t)l.lanes.m * l.lanes.n);
     return tg_ceil_div(elems * elem_bytes, bytes);
 }
@@ -206,9 +214,10 @@ TG_FN tg_tile tg_tile_fill(tg_tile t, tg_limits l, int elem_bytes)
         return t; /* tg_tile_check refuses it */
     tg_mn unit = tg_tile_unit(t, l.lanes);
     const int from_caches = l.l1 > 0;
-    const int64_t word = (int64_t)elem_bytes * t.inst.k;
+    const int64_t word = (int64_t)elem_bytes * tg_tile_word(t, elem_bytes);
     if (from_caches && t.block.k == 0)
-        t.block.k = t.inst.k * (int)tg_clamp(tg_round_down(l.l2 / 4 / (32 * word), 8), 64, 512);
+        t.block.k = tg_tile_word(t, elem_bytes) *
+                    (int)tg_clamp(tg_round_down(l.l2 / 4 / (32 * word), 8), 64, 512);
     if (from_caches && t.block.n == 0 && t.block.k > 0) {
         int64_t column = (int64_t)t.block.k * elem_bytes;
         if (t.warp.n == 0)
@@ -232,8 +241,8 @@ TG_FN tg_tile tg_tile_fill(tg_tile t, tg_limits l, int elem_bytes)
  * smaller thread tile too: m rows for any m, n columns for any multiple of vec. */
 TG_FN int tg_tile_shrinks(tg_tile t, tg_limits l, int elem_bytes)
 {
-    const int64_t bytes = (int64_t)elem_bytes * t.inst.k;
-    return t.block.m == 0 && l.l1 > 0 && t.vec * bytes == l.register_bytes;
+    const int64_t word = (int64_t)elem_bytes * tg_tile_word(t, elem_bytes);
+    return t.block.m == 0 && l.l1 > 0 && t.vec * word == l.register_bytes;
 }
 
 /* The answer to "is this tiling legal here?": rule is NULL if it is, else a sentence with two

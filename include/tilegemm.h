@@ -380,7 +380,8 @@ typedef struct tg_limits {
 
 /* What a CPU multiplies besides f32 and f64, several of k in one instruction. */
 enum {
-    TG_CPU_VNNI = 1 /* i8 and u8, by fours: AVX-512 VNNI */
+    TG_CPU_VNNI = 1, /* i8 and u8, four of k: AVX-512 VNNI              */
+    TG_CPU_AMX = 2   /* bf16, i8 and u8, tiles of 16 x 16 x 64 bytes: AMX */
 };
 
 /* The backend of a context ("cpu"), what its device is called ("AMD Ryzen ..., avx512"), and its

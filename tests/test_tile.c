@@ -46,13 +46,21 @@ static void check_side(const char *name, tg_tile t, tg_mn lanes, int is_col)
     free(owned);
 }
 
+/* Of the elements that the row is for, if a word of 4 bytes holds several. */
+static int bytes_for(int row, int bytes)
+{
+    const tg_tile t = tg_tile_at(row);
+    return t.block.m || t.inst.k == 1 ? bytes : t.inst.m == 1 ? 4 / t.inst.k : 64 / t.inst.k;
+}
+
 static void test_cover(void)
 {
     for (int row = 0; row < tg_tile_count(); row++)
         for (int i = 0; i < MACHINES; i++) {
             const tg_limits l = machines[i].limits;
-            tg_tile t = tg_tile_fill(tg_tile_at(row), l, 4);
-            if (!tg_tile_fits(t, l, 4))
+            const int bytes = bytes_for(row, 4);
+            tg_tile t = tg_tile_fill(tg_tile_at(row), l, bytes);
+            if (!tg_tile_fits(t, l, bytes))
                 continue;
             if (tg_tile_is_fma(t) || t.inst.k > 1) { /* else it is the kernel's own affair */
                 check_side(tg_tile_name(row), t, l.lanes, 0);
@@ -107,8 +115,9 @@ static void test_matrix(void)
 
 /* ---------------------------------------------------------------------- sizes filled in */
 
-static void check_filled(int row, tg_limits l, int bytes)
+static void check_filled(int row, tg_limits l, int any_bytes)
 {
+    const int bytes = bytes_for(row, any_bytes);
     const tg_tile t = tg_tile_fill(tg_tile_at(row), l, bytes);
     const char *name = tg_tile_name(row);
     CHECK_SAY(tg_tile_same(tg_tile_fill(t, l, bytes), t), "filling %s twice changes it", name);
@@ -116,11 +125,11 @@ static void check_filled(int row, tg_limits l, int bytes)
         CHECK(t.block.m == tg_tile_at(row).block.m && t.block.k == tg_tile_at(row).block.k);
         return;
     }
-    CHECK_SAY(t.block.k / t.inst.k >= 64 && t.block.k / t.inst.k <= 512, "%s: block.k = %d", name,
-              t.block.k);
+    const int words = t.block.k / tg_tile_word(t, bytes);
+    CHECK_SAY(words >= 64 && words <= 512, "%s: block.k = %d", name, t.block.k);
     CHECK(t.block.m % t.warp.m == 0 && t.block.n % t.warp.n == 0);
     CHECK(t.warp.m % t.thread.m == 0 && t.warp.n % t.thread.n == 0);
-    CHECK_SAY((t.thread.m + (int64_t)t.thread.n) * t.block.k * bytes <= l.l2 || t.block.k == 64,
+    CHECK_SAY((t.thread.m + (int64_t)t.thread.n) * t.block.k * bytes <= l.l2 || words == 64,
               "%s: a panel of A and one of B do not fit in %lld bytes of L2", name,
               (long long)l.l2);
     CHECK_SAY((int64_t)t.warp.n * t.block.k * bytes <= l.l2 || t.warp.n == t.thread.n,
@@ -146,11 +155,12 @@ static void test_fill(void)
     for (int row = 0; row < tg_tile_count(); row++)
         for (int i = 0; i < MACHINES; i++) {
             const tg_limits l = machines[i].limits;
-            tg_tile t = tg_tile_fill(tg_tile_at(row), l, 4);
-            CHECK(tg_tile_same(tg_tile_fill(t, l, 4), t));
+            const int bytes = bytes_for(row, 4);
+            tg_tile t = tg_tile_fill(tg_tile_at(row), l, bytes);
+            CHECK(tg_tile_same(tg_tile_fill(t, l, bytes), t));
             CHECK(t.warp.m > 0 && t.warp.n > 0);
             tg_mn unit = tg_tile_unit(t, l.lanes), rep = tg_tile_rep(t, l.lanes);
-            if (tg_tile_fits(t, l, 4))
+            if (tg_tile_fits(t, l, bytes))
                 CHECK(rep.m * unit.m == t.warp.m && rep.n * unit.n == t.warp.n);
         }
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,6 +38,7 @@ extern const tg_isa tg_isa_portable, tg_isa_avx2, tg_isa_avx512;
 
 static const level levels[] = {
 #if defined(TG_HAS_ISA_AVX512)
+    {"amx", &tg_isa_avx512, TG_CPU_VNNI | TG_CPU_AMX},
     {"vnni", &tg_isa_avx512, TG_CPU_VNNI},
     {"avx512", &tg_isa_avx512, 0},
 #endif
@@ -54,6 +56,20 @@ static int has_f16c(void)
     unsigned a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
+
+/* Tiles of bf16 and of bytes; the system must allow them to this process, since they make the state
+ * of a thread larger. */
+static int has_amx(void)
+{
+#if defined(__linux__) && defined(TG_HAS_AMX)
+    enum { LEAF = 7, BF16_TILES_INT8 = 1 << 22 | 1 << 24 | 1 << 25, ASK_FOR = 0x1023, TILES = 18 };
+    unsigned a, b, c, d;
+    return __get_cpuid_count(LEAF, 0, &a, &b, &c, &d) && (d & BF16_TILES_INT8) == BF16_TILES_INT8 &&
+           syscall(SYS_arch_prctl, ASK_FOR, TILES) == 0;
+#else
+    return 0;
+#endif
+}
 #endif
 
 /* Does this machine (and its operating system, which __builtin_cpu_supports asks too) have it? */
@@ -67,7 +83,8 @@ static int has_level(const level *x)
         return has_f16c() && __builtin_cpu_supports("avx512f") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512vl") &&
-               (!(x->matrix & TG_CPU_VNNI) || __builtin_cpu_supports("avx512vnni"));
+               (!(x->matrix & TG_CPU_VNNI) || __builtin_cpu_supports("avx512vnni")) &&
+               (!(x->matrix & TG_CPU_AMX) || has_amx());
 #endif
 #if defined(TG_HAS_ISA_AVX2)
     if (x->isa == &tg_isa_avx2)
@@ -215,15 +232,26 @@ static tg_status cpu_open(tg_context *ctx, int device)
 
 static void cpu_close(tg_context *ctx) { free(ctx->device); }
 
+static int is_same_inst(tg_mnk x, tg_mnk y) { return x.m == y.m && x.n == y.n && x.k == y.k; }
+
+const tg_words *tg_cpu_words(const tg_isa *isa, tg_tile tile, tg_type a, tg_type b)
+{
+    for (const tg_words *words = isa->words; words->a; words++)
+        if (words->a == a && words->b == b && is_same_inst(words->inst, tile.inst))
+            return words;
+    return NULL;
+}
+
 tg_kernel tg_cpu_kernel(const tg_isa *isa, tg_tile tile, tg_type a, tg_type b)
 {
-    const tg_kernel of_words = {isa->words.run[a == TG_I8][b == TG_I8], 1};
+    const tg_words *words = tile.inst.k > 1 ? tg_cpu_words(isa, tile, a, b) : NULL;
+    const tg_kernel of_words = {words ? words->run : NULL, 1};
     tg_kernel found = {NULL, 0};
     for (int row = 0; row < tg_tile_count(); row++) {
         const tg_tile t = tg_tile_at(row);
         const tg_kernel kernel = tile.inst.k > 1 ? of_words : isa->kernels[tg_cpu_kind(a)][row];
         if (!kernel.run || t.vec != tile.vec || t.form != tile.form ||
-            (tile.inst.k > 1 && t.inst.k != tile.inst.k))
+            (tile.inst.k > 1 && !is_same_inst(t.inst, tile.inst)))
             continue;
         if (t.thread.m == tile.thread.m && t.thread.n == tile.thread.n)
             return kernel;
@@ -305,10 +333,11 @@ static tg_status cpu_time_stop(tg_context *ctx, double *passed)
 static tg_status cpu_peak(tg_context *ctx, tg_type type, double *flops)
 {
     const tg_isa *isa = ((const tg_cpu *)ctx->device)->isa;
-    const int threads = tg_cpu_threads(tg_units(ctx)), is_byte = tg_type_size(type) == 1;
-    tg_spin *const spin = is_byte && (ctx->limits.matrix & TG_CPU_VNNI)
-                              ? isa->words.spin
-                              : isa->spin[tg_cpu_kind(type)];
+    const int threads = tg_cpu_threads(tg_units(ctx));
+    tg_spin *spin = isa->spin[tg_cpu_kind(type)];
+    for (const tg_words *words = isa->words; words->a; words++)
+        if (words->a == type && tg_cpu_has(ctx->limits.matrix, words->inst, tg_type_size(type)))
+            spin = words->spin;
     double total = 0;
 #ifdef _OPENMP
 #pragma omp parallel num_threads(threads)

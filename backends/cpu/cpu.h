@@ -58,10 +58,12 @@ typedef void tg_add(void *c, int64_t c_row, int64_t c_col, const float *tile, in
 /* Runs rounds of independent multiply-adds; returns their number of operations. */
 typedef double tg_spin(int64_t rounds, double *sink);
 
-/* Products of bytes, four of k in a word (words.h); NULLs where there is no such instruction. */
+/* Products of words (words.h, tiles.h), for two types and an instruction. */
 typedef struct tg_words {
-    void (*run[2][2])(tg_step *step); /* by whether A and B are signed */
-    tg_copy *copy[2];                 /* to words; to flipped ones: an A whose sign is that of B */
+    tg_type a, b;
+    tg_mnk inst;
+    void (*run)(tg_step *step);
+    tg_copy *copy[2]; /* to panels of A and of B */
     tg_spin *spin;
 } tg_words;
 
@@ -74,7 +76,7 @@ typedef struct tg_isa {
     tg_copy *widen[TG_TYPES], *narrow[TG_TYPES];
     tg_add *add;
     tg_spin *spin[TG_CPU_KINDS];
-    tg_words words;
+    const tg_words *words; /* up to one without types */
 } tg_isa;
 
 /* Rows in tiles below one another: tall ones, then low ones, which have one row less. */
@@ -119,6 +121,9 @@ typedef struct tg_cpu {
 /* The kernel for a tiling and types: that of a row with its thread, vec and form, or a ragged one
  * that is larger. run is NULL if there is none. */
 tg_kernel tg_cpu_kernel(const tg_isa *isa, tg_tile tile, tg_type a, tg_type b);
+
+/* How it multiplies words of such types: NULL if it does not. */
+const tg_words *tg_cpu_words(const tg_isa *isa, tg_tile tile, tg_type a, tg_type b);
 
 size_t tg_cpu_workspace(const tg_context *ctx, const tg_problem *p, const tg_plan *plan);
 tg_status tg_cpu_gemm(tg_context *ctx, const tg_problem *p, const tg_plan *plan);

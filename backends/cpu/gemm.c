@@ -131,12 +131,12 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     if (!tg_is_near(p, t->thread.m + t->thread.n, j.bytes, l))
         set_fetching(&j.step);
     j.rows = rows_of(p->m, t->thread.m);
-    if (j.is_streamed || ((int64_t)tg_type_size(p->c.type) < j.bytes && p->k > j.slice)) {
+    if (j.is_streamed || ((int64_t)tg_type_size(p->c.type) < j.sum_bytes && p->k > j.slice)) {
         const int64_t rows = j.strips_cut_m ? tg_ceil_div(pieces_m, j.strips) * grain_m : p->m;
         j.sums_row = tg_round_up(tg_min(t->block.n, p->n), 16);
-        const int is_c_beside = j.add || (int64_t)tg_type_size(p->c.type) < j.bytes;
+        const int is_c_beside = j.add || (int64_t)tg_type_size(p->c.type) < j.sum_bytes;
         const int64_t planes = j.is_streamed && is_c_beside ? 2 : 1;
-        j.sums_bytes = tg_round_up(planes * rows * j.sums_row * j.bytes, 64);
+        j.sums_bytes = tg_round_up(planes * rows * j.sums_row * j.sum_bytes, 64);
     }
     return j;
 }

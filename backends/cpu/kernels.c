@@ -154,16 +154,36 @@ enum { MOST_ACCUMULATORS = 40, MOST_VECTORS = 8 };
 #include "convert.h"
 #if defined(__AVX512BW__)
 #include "words.h"
-#define WORD_TABLE                                                                        \
-    {                                                                                     \
-        {{u8_by_u8, u8_by_i8}, {i8_by_u8, i8_by_i8}}, {words_of_bytes, words_of_flipped}, \
-            spin_words                                                                    \
+#include "words_pack.h"
+#if defined(TG_HAS_AMX)
+#include "tiles.h"
+#endif
+
+static const tg_words words_table[] = {
+    {TG_I8, TG_I8, {1, 1, 4}, i8_by_i8, {words_of_flipped, words_of_bytes}, spin_words},
+    {TG_U8, TG_I8, {1, 1, 4}, u8_by_i8, {words_of_bytes, words_of_bytes}, spin_words},
+    {TG_I8, TG_U8, {1, 1, 4}, i8_by_u8, {words_of_bytes, words_of_bytes}, spin_words},
+    {TG_U8, TG_U8, {1, 1, 4}, u8_by_u8, {words_of_flipped, words_of_bytes}, spin_words},
+#if defined(TG_HAS_AMX)
+#define BYTE_TILES(a, b, name)                                                  \
+    {                                                                           \
+        a, b, {16, 16, 64}, name, {lines_of_bytes, words_of_bytes}, spin_##name \
     }
+    BYTE_TILES(TG_I8, TG_I8, tiles_of_i8_i8),
+    BYTE_TILES(TG_I8, TG_U8, tiles_of_i8_u8),
+    BYTE_TILES(TG_U8, TG_I8, tiles_of_u8_i8),
+    BYTE_TILES(TG_U8, TG_U8, tiles_of_u8_u8),
+    {TG_BF16,
+     TG_BF16,
+     {16, 16, 32},
+     tiles_of_bf16,
+     {lines_of_halves, words_of_halves},
+     spin_tiles_of_bf16},
+#endif
+    {0},
+};
 #else
-#define WORD_TABLE                                       \
-    {                                                    \
-        {{NULL, NULL}, {NULL, NULL}}, {NULL, NULL}, NULL \
-    }
+static const tg_words words_table[] = {{0}};
 #endif
 
 /* Is each k of the panels next to the one before? A panel of A that is less than half full is not
@@ -289,4 +309,4 @@ const tg_isa JOIN(tg_isa_, TG_ISA) = {
     {copy_float, copy_double, narrow_f16, narrow_bf16, NULL, NULL, copy_float},
     add_i32,
     {spin_float, spin_double},
-    WORD_TABLE};
+    words_table};

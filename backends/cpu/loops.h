@@ -82,7 +82,7 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
 {
     const int is_c_in_rows = now->is_direct && (now->to.col == 1 || b->line == 1);
     const range ks = now->ks;
-    tg_step s = {.k = tg_ceil_div(ks.end - ks.begin, j->tile.inst.k),
+    tg_step s = {.k = tg_ceil_div(ks.end - ks.begin, tg_tile_word(j->tile, (int)j->bytes)),
                  .c_row = now->to.row,
                  .next = panel_at(j, b, next.begin / b->line),
                  .next_end = panel_at(j, b, tg_ceil_div(next.end, b->line)),

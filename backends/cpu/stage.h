@@ -79,6 +79,12 @@ static void pack(const tg_job *j, const staged *s, int64_t panel, int64_t k_begi
         s->copy(to, line_to, k_to, from, s->line_stride, s->k_stride, lines, k_count);
     else
         s->copy(to, k_to, line_to, from, s->k_stride, s->line_stride, k_count, lines);
+    /* The last instruction reads whole words of nothing, too. */
+    const int64_t words_end = tg_round_up(k_count, tg_tile_word(j->tile, (int)j->bytes));
+    const int64_t end = tg_round_up(k_count, j->tile.inst.k);
+    if (!s->k_inner && words_end < end)
+        memset(to + words_end * s->line * j->bytes, 0,
+               (size_t)((end - words_end) * s->line * j->bytes));
 }
 
 /* Each thread packs its share of the panels. Where a row of the matrix runs through all of them,
@@ -87,7 +93,8 @@ static void stage(const tg_job *j, const team *t, const staged *s)
 {
     const int64_t panels = tg_ceil_div(s->lines.end - s->lines.begin, s->line);
     const int64_t begin = t->me * panels / t->size, end = (t->me + 1) * panels / t->size;
-    const int64_t k = s->ks.end - s->ks.begin, few = s->line_stride == 1 ? ROWS_AT_ONCE : k;
+    const int64_t k = s->ks.end - s->ks.begin,
+                  few = s->line_stride == 1 ? tg_max(ROWS_AT_ONCE, j->tile.inst.k) : k;
     for (int64_t k_begin = 0; k_begin < k; k_begin += few)
         for (int64_t panel = begin; panel < end; panel++)
             pack(j, s, panel, k_begin, tg_min(few, k - k_begin));
@@ -146,9 +153,9 @@ static staged operand(const tg_job *j, tg_flag which, const void *data, char *pa
     const int64_t line = is_b ? tile->thread.n : tile->thread.m;
     const int k_inner = !is_b && tile->form != TG_OUTER_T;
     const int is_wanted = is_b ? j->plan->b_in_place : j->plan->a_in_place;
-    const int is_flipped = !is_b && (p->a.type == TG_I8) == (p->b.type == TG_I8);
-    tg_copy *const copy =
-        tile->inst.k > 1 ? j->isa->words.copy[is_flipped] : j->isa->widen[x->type - 1];
+    tg_copy *const copy = tile->inst.k > 1
+                              ? tg_cpu_words(j->isa, *tile, p->a.type, p->b.type)->copy[is_b]
+                              : j->isa->widen[x->type - 1];
     const int can = k_inner ? tile->form == TG_DOT || k_stride == 1 : line_stride == 1 || line == 1;
     return (staged){.data = data,
                     .bytes = (int64_t)tg_type_size(x->type),

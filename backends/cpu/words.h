@@ -102,104 +102,18 @@ static inline __attribute__((always_inline)) void multiply_words(int mr, int nv,
         switch (s->rows) {                                                                         \
             IF_WORD_ROWS(1, __VA_ARGS__)                                                           \
             IF_WORD_ROWS(2, __VA_ARGS__)                                                           \
-            IF_WORD_ROWS(3, __VA_ARGS__) IF_WORD_ROWS(4, __VA_ARGS__) IF_WORD_ROWS(5, __VA_ARGS__) \
-                IF_WORD_ROWS(6, __VA_ARGS__) IF_WORD_ROWS(7, __VA_ARGS__)                          \
-                    IF_WORD_ROWS(8, __VA_ARGS__) IF_WORD_ROWS(9, __VA_ARGS__)                      \
-                        IF_WORD_ROWS(10, __VA_ARGS__) IF_WORD_ROWS(11, __VA_ARGS__)                \
-                            IF_WORD_ROWS(12, __VA_ARGS__) IF_WORD_ROWS(13, __VA_ARGS__)            \
+            IF_WORD_ROWS(3, __VA_ARGS__)                                                           \
+            IF_WORD_ROWS(4, __VA_ARGS__)                                                           \
+            IF_WORD_ROWS(5, __VA_ARGS__) IF_WORD_ROWS(6, __VA_ARGS__) IF_WORD_ROWS(7, __VA_ARGS__) \
+                IF_WORD_ROWS(8, __VA_ARGS__) IF_WORD_ROWS(9, __VA_ARGS__)                          \
+                    IF_WORD_ROWS(10, __VA_ARGS__) IF_WORD_ROWS(11, __VA_ARGS__)                    \
+                        IF_WORD_ROWS(12, __VA_ARGS__) IF_WORD_ROWS(13, __VA_ARGS__)                \
         }                                                                                          \
     }
 WORD_KERNEL(u8_by_i8, 1, 0)
 WORD_KERNEL(i8_by_i8, 1, 1)
 WORD_KERNEL(i8_by_u8, 0, 0)
 WORD_KERNEL(u8_by_u8, 0, 1)
-
-/* ------------------------------------------------------------------------------------- packing */
-
-/* Four rows at a time, whose bytes lie side by side. */
-static inline __attribute__((always_inline)) void weave_rows(int32_t *to, int64_t to_row,
-                                                             const uint8_t *from, int64_t from_row,
-                                                             int64_t rows, int64_t columns,
-                                                             word_vector flip)
-{
-    for (int64_t k = 0; k < rows; k += WORD_BYTES, to += to_row)
-        for (int64_t i = 0; i < columns; i += WORDS) {
-            const __mmask16 mask = mask_of_words(columns - i);
-            word_vector words = flip;
-            EACH (byte, WORD_BYTES)
-                if (k + byte < rows) {
-                    const __m128i row =
-                        _mm_maskz_loadu_epi8(mask, from + (k + byte) * from_row + i);
-                    words = _mm512_xor_si512(
-                        words, _mm512_slli_epi32(_mm512_cvtepu8_epi32(row), 8 * byte));
-                }
-            _mm512_mask_storeu_epi32(to + i, mask, words);
-        }
-}
-
-/* 16 lines of up to 64 bytes, as 16 rows of words. */
-static inline __attribute__((always_inline)) void turn_lines(int32_t *to, int64_t to_row,
-                                                             const uint8_t *from, int64_t from_line,
-                                                             int64_t lines, int64_t bytes,
-                                                             word_vector flip)
-{
-    vector_float_16 square[WORDS];
-    const __mmask16 mask = mask_of_words(lines);
-    const __mmask64 along = mask_of_bytes(bytes);
-    EACH (line, WORDS)
-        square[line] = (vector_float_16)_mm512_maskz_loadu_epi8(line < lines ? along : 0,
-                                                                from + line * from_line);
-    exchange_float(square, 1);
-    exchange_float(square, 2);
-    exchange_float(square, 4);
-    exchange_float(square, 8);
-    EACH (word, WORDS)
-        if (word * WORD_BYTES < bytes)
-            _mm512_mask_storeu_epi32(to + word * to_row, mask,
-                                     _mm512_xor_si512((word_vector)square[word], flip));
-}
-
-/* k x lines of them, `to` in words. The last word is filled up: with zeros in B, so that it does
- * not matter with what in A. */
-static inline __attribute__((always_inline)) void pack_words(int32_t *to, int64_t to_row,
-                                                             const uint8_t *from, int64_t from_k,
-                                                             int64_t from_line, int64_t k_count,
-                                                             int64_t lines, int top_bit)
-{
-    const word_vector flip = _mm512_set1_epi8((char)top_bit);
-    uint8_t gathered[WORDS * 64];
-    if (from_line == 1) {
-        weave_rows(to, to_row, from, from_k, k_count, lines, flip);
-        return;
-    }
-    for (int64_t i = 0; i < lines; i += WORDS)
-        for (int64_t k = 0; k < k_count; k += 64) {
-            const int64_t few = tg_min(WORDS, lines - i), bytes = tg_min(64, k_count - k);
-            const uint8_t *at = from + i * from_line + k * from_k;
-            int32_t *const to_at = to + k / WORD_BYTES * to_row + i;
-            for (int64_t line = 0; line < few && from_k != 1; line++)
-                for (int64_t byte = 0; byte < bytes; byte++)
-                    gathered[line * 64 + byte] = at[line * from_line + byte * from_k];
-            if (from_k == 1)
-                turn_lines(to_at, to_row, at, from_line, few, bytes, flip);
-            else
-                turn_lines(to_at, to_row, gathered, 64, few, bytes, flip);
-        }
-}
-
-static void words_of_bytes(void *to, int64_t to_k, int64_t to_line, const void *from,
-                           int64_t from_k, int64_t from_line, int64_t k_count, int64_t lines)
-{
-    (void)to_line;
-    pack_words(to, to_k, from, from_k, from_line, k_count, lines, 0);
-}
-
-static void words_of_flipped(void *to, int64_t to_k, int64_t to_line, const void *from,
-                             int64_t from_k, int64_t from_line, int64_t k_count, int64_t lines)
-{
-    (void)to_line;
-    pack_words(to, to_k, from, from_k, from_line, k_count, lines, TOP_BIT);
-}
 
 static double spin_words(int64_t rounds, double *sink)
 {

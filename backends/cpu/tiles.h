@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products of bf16, i8 and u8 by AMX. A tile register has 16 rows of 64 bytes: 16 x 16 sums, 16
+ * rows of A along k, or the words (words.h) of 16 columns of B. Registers 0 to 3 are sums, 4 and 5
+ * of A, 6 and 7 of B:
+ *
+ *              | 6 | 7 |
+ *          ----+---+---+      One instruction adds 16 x 16 dot products of 64 bytes. Denormal bf16
+ *           4  | 0 | 1 |      count as zero, as do sums that would be denormal.
+ *           5  | 2 | 3 | */
+
+typedef struct tile_config {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+} tile_config;
+
+enum { TILE = 16, TILE_BYTES = 64, TILES = 2 };
+
+#define TILES_OF(x)            \
+    {                          \
+        x, x, x, x, x, x, x, x \
+    }
+static const tile_config whole_tiles = {1, 0, {0}, TILES_OF(TILE_BYTES), TILES_OF(TILE)};
+
+#define TILE_START() __asm__ volatile("ldtilecfg %0" : : "m"(whole_tiles))
+#define TILE_END() __asm__ volatile("tilerelease" : :)
+#define TILE_ZERO(x) __asm__ volatile("tilezero %%tmm" #x : :)
+#define TILE_LOAD(x, at, row) \
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #x : : "r"(at), "r"(row) : "memory")
+#define TILE_STORE(x, at, row) \
+    __asm__ volatile("tilestored %%tmm" #x ", (%0,%1,1)" : : "r"(at), "r"(row) : "memory")
+#define TILE_DOTS(name, sum, a, b) \
+    __asm__ volatile(name " %%tmm" #b ", %%tmm" #a ", %%tmm" #sum : :)
+
+/* c := alpha * sums + beta * c, as f32 or i32. */
+static inline __attribute__((always_inline)) void finish_tiles(const float *sums, int is_whole,
+                                                               const tg_step *s)
+{
+    const __m512 alpha = _mm512_set1_ps((float)s->alpha), beta = _mm512_set1_ps((float)s->beta);
+    const word_vector by = _mm512_set1_epi32((int32_t)(is_whole ? s->alpha : 0));
+    const word_vector keep = _mm512_set1_epi32((int32_t)(is_whole ? s->beta : 0));
+    for (int i = 0; i < s->rows; i++)
+        for (int j = 0; j < s->columns; j += WORDS) {
+            float *const c = (float *)s->c + i * s->c_row + j;
+            const __mmask16 mask = mask_of_words(s->columns - j);
+            __m512 sum = _mm512_load_ps(sums + i * TILES * WORDS + j);
+            const __m512 was = s->beta == 0 ? sum : _mm512_maskz_loadu_ps(mask, c);
+            if (is_whole) {
+                word_vector whole = _mm512_mullo_epi32((word_vector)sum, by);
+                if (s->beta != 0)
+                    whole = _mm512_add_epi32(whole, _mm512_mullo_epi32((word_vector)was, keep));
+                sum = (__m512)whole;
+            } else {
+                sum = _mm512_mul_ps(sum, alpha);
+                if (s->beta != 0)
+                    sum = _mm512_fmadd_ps(was, beta, sum);
+            }
+            _mm512_mask_storeu_ps(c, mask, sum);
+        }
+}
+
+#define TILE_KERNEL(name, inst, bytes, is_whole)                                                   \
+    static inline                                                                                  \
+        __attribute__((always_inline)) void name##_steps(int both_m, int both_n, const tg_step *s) \
+    {                                                                                              \
+        const char *a = s->a, *b = s->b;                                                           \
+        const int64_t a_row = s->a_row * (bytes), b_row = s->b_row * WORD_BYTES;                   \
+        for (int64_t k = 0; k < s->k; k += TILE) {                                                 \
+            TILE_LOAD(6, b, b_row);                                                                \
+            TILE_LOAD(4, a, a_row);                                                                \
+            TILE_DOTS(inst, 0, 4, 6);                                                              \
+            if (both_n) {                                                                          \
+                TILE_LOAD(7, b + TILE_BYTES, b_row);                                               \
+                TILE_DOTS(inst, 1, 4, 7);                                                          \
+            }                                                                                      \
+            if (both_m) {                                                                          \
+                TILE_LOAD(5, a + TILE * a_row, a_row);                                             \
+                TILE_DOTS(inst, 2, 5, 6);                                                          \
+            }                                                                                      \
+            if (both_m && both_n)                                                                  \
+                TILE_DOTS(inst, 3, 5, 7);                                                          \
+            a += TILE_BYTES;                                                                       \
+            b += TILE * b_row;                                                                     \
+        }                                                                                          \
+    }                                                                                              \
+    static void name(tg_step *s)                                                                   \
+    {                                                                                              \
+        enum { ROW = TILES * TILE_BYTES };                                                         \
+        float sums[TILES * TILE * TILES * TILE] __attribute__((aligned(64)));                      \
+        TILE_START();                                                                              \
+        TILE_ZERO(0);                                                                              \
+        TILE_ZERO(1);                                                                              \
+        TILE_ZERO(2);                                                                              \
+        TILE_ZERO(3);                                                                              \
+        if (s->rows > TILE && s->columns > TILE)                                                   \
+            name##_steps(1, 1, s);                                                                 \
+        else if (s->rows > TILE)                                                                   \
+            name##_steps(1, 0, s);                                                                 \
+        else if (s->columns > TILE)                                                                \
+            name##_steps(0, 1, s);                                                                 \
+        else                                                                                       \
+            name##_steps(0, 0, s);                                                                 \
+        TILE_STORE(0, sums, (int64_t)ROW);                                                         \
+        TILE_STORE(1, sums + TILE, (int64_t)ROW);                                                  \
+        TILE_STORE(2, sums + TILE * TILES * TILE, (int64_t)ROW);                                   \
+        TILE_STORE(3, sums + TILE * TILES * TILE + TILE, (int64_t)ROW);                            \
+        TILE_END();                                                                                \
+        finish_tiles(sums, is_whole, s);                                                           \
+    }                                                                                              \
+    static double spin_##name(int64_t rounds, double *sink)                                        \
+    {                                                                                              \
+        enum { SUMS = 4 };                                                                         \
+        TILE_START();                                                                              \
+        TILE_ZERO(4);                                                                              \
+        TILE_ZERO(6);                                                                              \
+        for (int64_t round = 0; round < rounds; round++) {                                         \
+            TILE_DOTS(inst, 0, 4, 6);                                                              \
+            TILE_DOTS(inst, 1, 4, 6);                                                              \
+            TILE_DOTS(inst, 2, 4, 6);                                                              \
+            TILE_DOTS(inst, 3, 4, 6);                                                              \
+        }                                                                                          \
+        TILE_END();                                                                                \
+        *sink += 1e-300;                                                                           \
+        return 2.0 * SUMS * TILE * TILE * TILE_BYTES / (bytes) * (double)rounds;                   \
+    }
+TILE_KERNEL(tiles_of_i8_i8, "tdpbssd", 1, 1)
+TILE_KERNEL(tiles_of_i8_u8, "tdpbsud", 1, 1)
+TILE_KERNEL(tiles_of_u8_i8, "tdpbusd", 1, 1)
+TILE_KERNEL(tiles_of_u8_u8, "tdpbuud", 1, 1)
+TILE_KERNEL(tiles_of_bf16, "tdpbf16ps", 2, 0)
