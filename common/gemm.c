@@ -129,7 +129,7 @@ int tg_problem_is_known(const tg_context *ctx, const tg_problem *p)
            same_input(&p->a, &q->a) && same_input(&p->b, &q->b) &&
            p->c.row_stride == q->c.row_stride && p->c.col_stride == q->c.col_stride &&
            p->c.batch_stride == q->c.batch_stride && p->c.type == q->c.type &&
-           p->compute == q->compute && p->flags == q->flags && p->c.type != TG_I32 &&
+           p->compute == q->compute && p->flags == q->flags &&
            (!(p->flags & TG_PACKED) || same_packed(ctx, p));
 }
 
@@ -160,6 +160,8 @@ int tg_item_is_plain(const tg_context *ctx, const tg_item *x)
 static int renew(tg_context *ctx, const tg_problem *given)
 {
     tg_problem *p = &ctx->planned;
+    if (p->c.type == TG_I32 && (given->alpha != p->alpha || given->beta != p->beta))
+        return 0; /* are they whole? */
     if (!tg_item_is_plain(ctx, &(tg_item){given->a.data, given->b.data, given->c.data}))
         return 0;
     p->a.data = ctx->is_swapped ? given->b.data : given->a.data;

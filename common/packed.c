@@ -216,10 +216,6 @@ tg_status tg_packed_check(tg_context *ctx, const tg_problem *p)
         return tg_fail(ctx, TG_BAD_ARGUMENT,
                        "%c was packed for %d registers of %d bytes, and here are %d of %d", letter,
                        packed->registers, packed->vec_bytes, l->registers, l->vec_bytes);
-    const char *refusal = tg_tile_refusal(ctx, &packed->tile, type);
-    if (refusal)
-        return tg_fail(ctx, TG_BAD_TILE, "%c was packed for a tiling that is refused here: %s",
-                       letter, refusal);
     if (ctx->is_forced && !tg_tile_same(ctx->forced, packed->tile))
         return refuse_tile(ctx, letter, packed);
     return TG_OK;

@@ -72,7 +72,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     const int64_t lines_of_c = t.thread.m * tg_ceil_div((int64_t)t.thread.n * bytes, 64);
     const int is_c_far = p->n > l->l2 / 2 / bytes / tg_max(p->m, 1);
     double far = 0; /* OUTER_T fetches it while it multiplies, if there is time */
-    if (is_c_far && t.form == TG_OUTER && t.inst.k == 1 && lines_of_c > most_misses)
+    if (is_c_far && t.form == TG_OUTER && lines_of_c > most_misses)
         far = cycles_of_far_vector;
     if (is_c_far && t.form == TG_OUTER_T && p->k < 8)
         far = 1.5 * cycles_of_far_vector;

@@ -65,6 +65,7 @@ typedef struct tg_words {
     void (*run)(tg_step *step);
     tg_copy *copy[2]; /* to panels of A and of B */
     tg_spin *spin;
+    void (*start)(void), (*stop)(void); /* of each thread's work; or NULL */
 } tg_words;
 
 typedef struct tg_isa {
@@ -92,6 +93,7 @@ typedef struct tg_job {
     const tg_isa *isa;
     tg_tile tile; /* filled in; block.k is that of the problem where nothing is staged */
     tg_kernel kernel;
+    const tg_words *words;        /* NULL: none */
     tg_copy *copy_sums;           /* as kernels make them */
     tg_add *add;                  /* to a C of integers; else NULL */
     int64_t bytes, sum_bytes;     /* of an element of panels, and of sums */

@@ -92,8 +92,9 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     const tg_tile *t = &j.tile;
     if (t->stages == 0)
         j.tile.block.k = (int)tg_clamp(p->k, 1, INT32_MAX);
-    j.kernel = plan->row >= 0 && t->inst.k == 1 ? isa->kernels[is_f64][plan->row]
-                                                : tg_cpu_kernel(isa, *t, p->a.type, p->b.type);
+    j.words = t->inst.k > 1 ? tg_cpu_words(isa, *t, p->a.type, p->b.type) : NULL;
+    j.kernel = plan->row >= 0 && !j.words ? isa->kernels[is_f64][plan->row]
+                                          : tg_cpu_kernel(isa, *t, p->a.type, p->b.type);
     j.slice = tg_ceil_div(t->block.k, t->slices);
     if (j.add)
         j.slice = tg_min(j.slice, exact_k(p->a.type, p->b.type));
@@ -239,12 +240,16 @@ static void run_cells(const tg_job *j, const tg_plan *plan, char *workspace, int
 
 static void run_share(const tg_context *ctx, const tg_job *j, int me, int threads)
 {
+    if (j->words && j->words->start)
+        j->words->start();
     if (j->is_direct && threads == 1)
         run_directly(j, 0, j->cells);
     else if (j->is_direct)
         run_directly(j, me * j->cells / threads, (me + 1) * j->cells / threads);
     else
         run_cells(j, j->plan, ctx->workspace, me, threads);
+    if (j->words && j->words->stop)
+        j->words->stop();
 }
 
 static void run_job(const tg_context *ctx, const tg_job *j)

@@ -156,18 +156,19 @@ enum { MOST_ACCUMULATORS = 40, MOST_VECTORS = 8 };
 #include "words.h"
 #include "words_pack.h"
 #if defined(TG_HAS_AMX)
-#include "tiles.h"
+#include "amx.h"
 #endif
 
 static const tg_words words_table[] = {
-    {TG_I8, TG_I8, {1, 1, 4}, i8_by_i8, {words_of_flipped, words_of_bytes}, spin_words},
-    {TG_U8, TG_I8, {1, 1, 4}, u8_by_i8, {words_of_bytes, words_of_bytes}, spin_words},
-    {TG_I8, TG_U8, {1, 1, 4}, i8_by_u8, {words_of_bytes, words_of_bytes}, spin_words},
-    {TG_U8, TG_U8, {1, 1, 4}, u8_by_u8, {words_of_flipped, words_of_bytes}, spin_words},
+    {TG_I8, TG_I8, {1, 1, 4}, i8_by_i8, {words_of_flipped, words_of_bytes}, spin_words, NULL, NULL},
+    {TG_U8, TG_I8, {1, 1, 4}, u8_by_i8, {words_of_bytes, words_of_bytes}, spin_words, NULL, NULL},
+    {TG_I8, TG_U8, {1, 1, 4}, i8_by_u8, {words_of_bytes, words_of_bytes}, spin_words, NULL, NULL},
+    {TG_U8, TG_U8, {1, 1, 4}, u8_by_u8, {words_of_flipped, words_of_bytes}, spin_words, NULL, NULL},
 #if defined(TG_HAS_AMX)
-#define BYTE_TILES(a, b, name)                                                  \
-    {                                                                           \
-        a, b, {16, 16, 64}, name, {lines_of_bytes, words_of_bytes}, spin_##name \
+#define BYTE_TILES(a, b, name)                                                                 \
+    {                                                                                          \
+        a, b, {16, 16, 64}, name, {rows_of_bytes, columns_of_bytes}, spin_##name, start_tiles, \
+            stop_tiles                                                                         \
     }
     BYTE_TILES(TG_I8, TG_I8, tiles_of_i8_i8),
     BYTE_TILES(TG_I8, TG_U8, tiles_of_i8_u8),
@@ -177,8 +178,10 @@ static const tg_words words_table[] = {
      TG_BF16,
      {16, 16, 32},
      tiles_of_bf16,
-     {lines_of_halves, words_of_halves},
-     spin_tiles_of_bf16},
+     {rows_of_halves, columns_of_halves},
+     spin_tiles_of_bf16,
+     start_tiles,
+     stop_tiles},
 #endif
     {0},
 };

@@ -79,12 +79,6 @@ static void pack(const tg_job *j, const staged *s, int64_t panel, int64_t k_begi
         s->copy(to, line_to, k_to, from, s->line_stride, s->k_stride, lines, k_count);
     else
         s->copy(to, k_to, line_to, from, s->k_stride, s->line_stride, k_count, lines);
-    /* The last instruction reads whole words of nothing, too. */
-    const int64_t words_end = tg_round_up(k_count, tg_tile_word(j->tile, (int)j->bytes));
-    const int64_t end = tg_round_up(k_count, j->tile.inst.k);
-    if (!s->k_inner && words_end < end)
-        memset(to + words_end * s->line * j->bytes, 0,
-               (size_t)((end - words_end) * s->line * j->bytes));
 }
 
 /* Each thread packs its share of the panels. Where a row of the matrix runs through all of them,
@@ -153,9 +147,7 @@ static staged operand(const tg_job *j, tg_flag which, const void *data, char *pa
     const int64_t line = is_b ? tile->thread.n : tile->thread.m;
     const int k_inner = !is_b && tile->form != TG_OUTER_T;
     const int is_wanted = is_b ? j->plan->b_in_place : j->plan->a_in_place;
-    tg_copy *const copy = tile->inst.k > 1
-                              ? tg_cpu_words(j->isa, *tile, p->a.type, p->b.type)->copy[is_b]
-                              : j->isa->widen[x->type - 1];
+    tg_copy *const copy = j->words ? j->words->copy[is_b] : j->isa->widen[x->type - 1];
     const int can = k_inner ? tile->form == TG_DOT || k_stride == 1 : line_stride == 1 || line == 1;
     return (staged){.data = data,
                     .bytes = (int64_t)tg_type_size(x->type),

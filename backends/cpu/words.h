@@ -35,6 +35,15 @@ static inline __attribute__((always_inline)) __mmask64 mask_of_bytes(int64_t cou
     return count < 64 ? ((__mmask64)1 << count) - 1 : ~(__mmask64)0;
 }
 
+/* C is written after the product, and comes to L1 during it. */
+static inline void fetch_words(const tg_step *s)
+{
+    const int32_t *c = s->c;
+    for (int i = 0; i < s->rows; i++, c += s->c_row)
+        for (int j = 0; j < s->columns; j += WORDS)
+            __builtin_prefetch(c + j, 1);
+}
+
 static inline __attribute__((always_inline)) void multiply_words(int mr, int nv, int is_b_signed,
                                                                  int is_flipped, const tg_step *s)
 {
@@ -45,9 +54,7 @@ static inline __attribute__((always_inline)) void multiply_words(int mr, int nv,
     word_vector acc[WORD_ROWS * WORD_VECTORS], extra_0 = none, extra_1 = none;
     EACH (i, mr * nv)
         acc[i] = none;
-#pragma GCC unroll 1
-    for (int i = 0; i < mr; i++)
-        __builtin_prefetch(c + i * s->c_row, 1);
+    fetch_words(s);
     for (int64_t k = 0; k < s->k; k++) {
         word_vector b_now[WORD_VECTORS];
         EACH (j, nv)
@@ -96,19 +103,22 @@ static inline __attribute__((always_inline)) void multiply_words(int mr, int nv,
         else                                                      \
             multiply_words(count, 2, is_b_signed, is_flipped, s); \
         return;
-#define WORD_KERNEL(name, ...)                                                                     \
-    static void name(tg_step *s)                                                                   \
-    {                                                                                              \
-        switch (s->rows) {                                                                         \
-            IF_WORD_ROWS(1, __VA_ARGS__)                                                           \
-            IF_WORD_ROWS(2, __VA_ARGS__)                                                           \
-            IF_WORD_ROWS(3, __VA_ARGS__)                                                           \
-            IF_WORD_ROWS(4, __VA_ARGS__)                                                           \
-            IF_WORD_ROWS(5, __VA_ARGS__) IF_WORD_ROWS(6, __VA_ARGS__) IF_WORD_ROWS(7, __VA_ARGS__) \
-                IF_WORD_ROWS(8, __VA_ARGS__) IF_WORD_ROWS(9, __VA_ARGS__)                          \
-                    IF_WORD_ROWS(10, __VA_ARGS__) IF_WORD_ROWS(11, __VA_ARGS__)                    \
-                        IF_WORD_ROWS(12, __VA_ARGS__) IF_WORD_ROWS(13, __VA_ARGS__)                \
-        }                                                                                          \
+#define WORD_KERNEL(name, ...)                                              \
+    static void name(tg_step *s)                                            \
+    {                                                                       \
+        switch (s->rows) {                                                  \
+            IF_WORD_ROWS(1, __VA_ARGS__)                                    \
+            IF_WORD_ROWS(2, __VA_ARGS__)                                    \
+            IF_WORD_ROWS(3, __VA_ARGS__)                                    \
+            IF_WORD_ROWS(4, __VA_ARGS__)                                    \
+            IF_WORD_ROWS(5, __VA_ARGS__)                                    \
+            IF_WORD_ROWS(6, __VA_ARGS__)                                    \
+            IF_WORD_ROWS(7, __VA_ARGS__)                                    \
+            IF_WORD_ROWS(8, __VA_ARGS__)                                    \
+            IF_WORD_ROWS(9, __VA_ARGS__) IF_WORD_ROWS(10, __VA_ARGS__)      \
+                IF_WORD_ROWS(11, __VA_ARGS__) IF_WORD_ROWS(12, __VA_ARGS__) \
+                    IF_WORD_ROWS(13, __VA_ARGS__)                           \
+        }                                                                   \
     }
 WORD_KERNEL(u8_by_i8, 1, 0)
 WORD_KERNEL(i8_by_i8, 1, 1)

@@ -1,24 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Panels of words: [word][line], a word being 4 bytes that are neighbours along k, or [line][k]. In
- * squares of 16 lines and 64 bytes of each, which are turned in registers where the matrix lies the
- * other way. */
+ * Panels of words: 4 bytes that are neighbours along k. They are made of squares of 16 lines and 64
+ * bytes of each, which are turned in registers where the matrix lies the other way. */
 
-/* A word of each of 16 lines, which lie side by side: of as many elements as there are. */
+/* A word of each of 16 lines, which lie side by side: of `count` elements, a constant. */
 static inline __attribute__((always_inline)) word_vector
-weave(const char *from, int64_t from_k, int64_t count, int64_t lines, int bytes)
+weave(const char *from, int64_t from_k, int count, __mmask16 lines, int bytes)
 {
-    const __mmask16 mask = mask_of_words(lines);
     word_vector words = _mm512_setzero_si512();
-    EACH (part, WORD_BYTES / bytes)
-        if (part < count) {
-            const char *row = from + part * from_k * bytes;
-            const word_vector wide =
-                bytes == 1 ? _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, row))
-                           : _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, row));
-            words = _mm512_or_si512(words, _mm512_slli_epi32(wide, 8 * bytes * part));
-        }
+    EACH (part, count) {
+        const char *row = from + part * from_k * bytes;
+        const word_vector wide = bytes == 1
+                                     ? _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(lines, row))
+                                     : _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lines, row));
+        words = _mm512_or_si512(words, _mm512_slli_epi32(wide, 8 * bytes * part));
+    }
     return words;
+}
+
+/* The same of as many elements as there are. */
+static inline __attribute__((always_inline)) word_vector
+weave_end(const char *from, int64_t from_k, int64_t count, __mmask16 lines, int bytes)
+{
+    const int in_word = WORD_BYTES / bytes;
+    if (count >= in_word)
+        return weave(from, from_k, in_word, lines, bytes);
+    if (count == 3)
+        return weave(from, from_k, tg_min(in_word, 3), lines, bytes);
+    if (count == 2)
+        return weave(from, from_k, 2, lines, bytes);
+    return count == 1 ? weave(from, from_k, 1, lines, bytes) : _mm512_setzero_si512();
 }
 
 static inline __attribute__((always_inline)) void turn(word_vector *square)
@@ -40,9 +51,9 @@ static inline __attribute__((always_inline)) void load_lines(word_vector *square
     char gathered[WORDS * 64];
     int64_t row = from_line * bytes;
     if (from_k != 1 && from_line == 1) {
-        EACH (word, WORDS)
-            square[word] = weave(from + word * in_word * from_k * bytes, from_k,
-                                 count - word * in_word, lines, bytes);
+        for (int word = 0; word < WORDS; word++)
+            square[word] = weave_end(from + word * in_word * from_k * bytes, from_k,
+                                     count - word * in_word, mask_of_words(lines), bytes);
         turn(square);
         return;
     }
@@ -59,10 +70,15 @@ static inline __attribute__((always_inline)) void load_lines(word_vector *square
                                                from + line * row);
 }
 
-/* A panel as [word][line], or as [line][k], filled up with zeros to whole words, or 64 bytes. */
+/* What a panel is made of, from its first k on:
+ *   WORDS_OF_LINES  a word of each line, then the next of each, ...
+ *   WHOLE_TILES     the same, filled up with zeros to 16 words of each
+ *   TILES_OF_LINES  64 bytes of each line, filled up with zeros, then the next 64 of each, ... */
+typedef enum panel_form { WORDS_OF_LINES, WHOLE_TILES, TILES_OF_LINES } panel_form;
+
 static inline __attribute__((always_inline)) void
-pack_panel(char *to, int64_t to_row, const char *from, int64_t from_k, int64_t from_line, int64_t k,
-           int64_t lines, int bytes, int is_by_words, int top_bit)
+pack_panel(char *to, int64_t panel, const char *from, int64_t from_k, int64_t from_line, int64_t k,
+           int64_t lines, int bytes, panel_form form, int top_bit)
 {
     const word_vector flip = _mm512_set1_epi8((char)top_bit);
     const int64_t in_word = WORD_BYTES / bytes, few = WORDS * in_word;
@@ -70,49 +86,47 @@ pack_panel(char *to, int64_t to_row, const char *from, int64_t from_k, int64_t f
     for (int64_t i = 0; i < lines; i += WORDS)
         for (int64_t at = 0; at < k; at += few) {
             const int64_t left = tg_min(few, k - at), rows = tg_min(WORDS, lines - i);
+            const int64_t end = form == WHOLE_TILES ? few : left;
+            const __mmask16 mask = mask_of_words(rows);
             const char *const source = from + (i * from_line + at * from_k) * bytes;
-            if (!is_by_words) {
+            char *const whole = to + at * panel * bytes; /* 64 bytes of all lines */
+            if (form == TILES_OF_LINES) {
                 load_lines(square, source, from_k, from_line, left, rows, bytes);
                 EACH (line, WORDS)
                     if (line < rows)
-                        _mm512_storeu_si512(to + (i + line) * to_row * bytes + at * bytes,
-                                            square[line]);
+                        _mm512_storeu_si512(whole + (i + line) * 64, square[line]);
                 continue;
             }
             if (from_line == 1) {
-                EACH (word, WORDS)
-                    square[word] = weave(source + word * in_word * from_k * bytes, from_k,
-                                         left - word * in_word, rows, bytes);
-            } else {
-                load_lines(square, source, from_k, from_line, left, rows, bytes);
-                turn(square);
+                for (int64_t k_0 = 0; k_0 < end; k_0 += in_word) {
+                    const word_vector words =
+                        weave_end(source + k_0 * from_k * bytes, from_k, left - k_0, mask, bytes);
+                    _mm512_mask_storeu_epi32(whole + (k_0 / in_word * panel + i) * WORD_BYTES, mask,
+                                             _mm512_xor_si512(words, flip));
+                }
+                continue;
             }
+            load_lines(square, source, from_k, from_line, left, rows, bytes);
+            turn(square);
             EACH (word, WORDS)
-                if (word * in_word < left)
-                    _mm512_mask_storeu_epi32(to + ((at / in_word + word) * to_row + i) * WORD_BYTES,
-                                             mask_of_words(rows),
+                if (word * in_word < end)
+                    _mm512_mask_storeu_epi32(whole + (word * panel + i) * WORD_BYTES, mask,
                                              _mm512_xor_si512(square[word], flip));
         }
 }
 
-#define PACK_WORDS(name, bytes, top_bit)                                                        \
-    static void name(void *to, int64_t to_k, int64_t to_line, const void *from, int64_t from_k, \
-                     int64_t from_line, int64_t k, int64_t lines)                               \
-    {                                                                                           \
-        (void)to_line;                                                                          \
-        pack_panel(to, to_k, from, from_k, from_line, k, lines, bytes, 1, top_bit);             \
+#define PACK(name, bytes, form, top_bit)                                                         \
+    static void name(void *to, int64_t panel, int64_t to_line, const void *from, int64_t from_k, \
+                     int64_t from_line, int64_t k, int64_t lines)                                \
+    {                                                                                            \
+        (void)to_line;                                                                           \
+        pack_panel(to, panel, from, from_k, from_line, k, lines, bytes, form, top_bit);          \
     }
-#define PACK_LINES(name, bytes)                                                                    \
-    static void name(void *to, int64_t to_line, int64_t to_k, const void *from, int64_t from_line, \
-                     int64_t from_k, int64_t lines, int64_t k)                                     \
-    {                                                                                              \
-        (void)to_k;                                                                                \
-        pack_panel(to, to_line, from, from_k, from_line, k, lines, bytes, 0, 0);                   \
-    }
-PACK_WORDS(words_of_bytes, 1, 0)
-PACK_WORDS(words_of_flipped, 1, TOP_BIT)
+PACK(words_of_bytes, 1, WORDS_OF_LINES, 0)
+PACK(words_of_flipped, 1, WORDS_OF_LINES, TOP_BIT)
 #if defined(TG_HAS_AMX)
-PACK_WORDS(words_of_halves, 2, 0)
-PACK_LINES(lines_of_bytes, 1)
-PACK_LINES(lines_of_halves, 2)
+PACK(columns_of_bytes, 1, WHOLE_TILES, 0)
+PACK(columns_of_halves, 2, WHOLE_TILES, 0)
+PACK(rows_of_bytes, 1, TILES_OF_LINES, 0)
+PACK(rows_of_halves, 2, TILES_OF_LINES, 0)
 #endif

@@ -23,8 +23,10 @@ enum { TILE = 16, TILE_BYTES = 64, TILES = 2 };
     }
 static const tile_config whole_tiles = {1, 0, {0}, TILES_OF(TILE_BYTES), TILES_OF(TILE)};
 
-#define TILE_START() __asm__ volatile("ldtilecfg %0" : : "m"(whole_tiles))
-#define TILE_END() __asm__ volatile("tilerelease" : :)
+/* A thread that has tiles takes longer to be switched, so it has them only while it works. */
+static void start_tiles(void) { __asm__ volatile("ldtilecfg %0" : : "m"(whole_tiles)); }
+static void stop_tiles(void) { __asm__ volatile("tilerelease" : :); }
+
 #define TILE_ZERO(x) __asm__ volatile("tilezero %%tmm" #x : :)
 #define TILE_LOAD(x, at, row) \
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #x : : "r"(at), "r"(row) : "memory")
@@ -65,22 +67,22 @@ static inline __attribute__((always_inline)) void finish_tiles(const float *sums
         __attribute__((always_inline)) void name##_steps(int both_m, int both_n, const tg_step *s) \
     {                                                                                              \
         const char *a = s->a, *b = s->b;                                                           \
-        const int64_t a_row = s->a_row * (bytes), b_row = s->b_row * WORD_BYTES;                   \
+        const int64_t row = TILE_BYTES, b_row = s->b_row * WORD_BYTES;                             \
         for (int64_t k = 0; k < s->k; k += TILE) {                                                 \
             TILE_LOAD(6, b, b_row);                                                                \
-            TILE_LOAD(4, a, a_row);                                                                \
+            TILE_LOAD(4, a, row);                                                                  \
             TILE_DOTS(inst, 0, 4, 6);                                                              \
             if (both_n) {                                                                          \
                 TILE_LOAD(7, b + TILE_BYTES, b_row);                                               \
                 TILE_DOTS(inst, 1, 4, 7);                                                          \
             }                                                                                      \
             if (both_m) {                                                                          \
-                TILE_LOAD(5, a + TILE * a_row, a_row);                                             \
+                TILE_LOAD(5, a + TILE * row, row);                                                 \
                 TILE_DOTS(inst, 2, 5, 6);                                                          \
             }                                                                                      \
             if (both_m && both_n)                                                                  \
                 TILE_DOTS(inst, 3, 5, 7);                                                          \
-            a += TILE_BYTES;                                                                       \
+            a += s->a_col * row;                                                                   \
             b += TILE * b_row;                                                                     \
         }                                                                                          \
     }                                                                                              \
@@ -88,7 +90,7 @@ static inline __attribute__((always_inline)) void finish_tiles(const float *sums
     {                                                                                              \
         enum { ROW = TILES * TILE_BYTES };                                                         \
         float sums[TILES * TILE * TILES * TILE] __attribute__((aligned(64)));                      \
-        TILE_START();                                                                              \
+        fetch_words(s);                                                                            \
         TILE_ZERO(0);                                                                              \
         TILE_ZERO(1);                                                                              \
         TILE_ZERO(2);                                                                              \
@@ -105,13 +107,12 @@ static inline __attribute__((always_inline)) void finish_tiles(const float *sums
         TILE_STORE(1, sums + TILE, (int64_t)ROW);                                                  \
         TILE_STORE(2, sums + TILE * TILES * TILE, (int64_t)ROW);                                   \
         TILE_STORE(3, sums + TILE * TILES * TILE + TILE, (int64_t)ROW);                            \
-        TILE_END();                                                                                \
         finish_tiles(sums, is_whole, s);                                                           \
     }                                                                                              \
     static double spin_##name(int64_t rounds, double *sink)                                        \
     {                                                                                              \
         enum { SUMS = 4 };                                                                         \
-        TILE_START();                                                                              \
+        start_tiles();                                                                             \
         TILE_ZERO(4);                                                                              \
         TILE_ZERO(6);                                                                              \
         for (int64_t round = 0; round < rounds; round++) {                                         \
@@ -120,7 +121,7 @@ static inline __attribute__((always_inline)) void finish_tiles(const float *sums
             TILE_DOTS(inst, 2, 4, 6);                                                              \
             TILE_DOTS(inst, 3, 4, 6);                                                              \
         }                                                                                          \
-        TILE_END();                                                                                \
+        stop_tiles();                                                                              \
         *sink += 1e-300;                                                                           \
         return 2.0 * SUMS * TILE * TILE * TILE_BYTES / (bytes) * (double)rounds;                   \
     }
