@@ -20,6 +20,7 @@ static const double cycles_per_vector_of_c = 2, cycles_per_tile = 30;
 static const double cycles_of_far_vector = 30; /* of C from beyond L2, fetched all at once */
 static const int64_t most_misses = 12;         /* that a core waits for at a time */
 static const double cycles_to_transpose = 1, cycles_to_copy = 0.5; /* one element, packing it */
+static const double cycles_to_weave = 0.9;      /* one element, into words with those below it */
 static const double cycles_of_split_load = 0.2; /* a vector of B across two lines of L1, */
 static const double cycles_of_far_split = 0.8;  /* or beyond L1 */
 static const double cycles_of_crowding = 2; /* rows half a page apart, or more, share cache sets */
@@ -44,9 +45,10 @@ static tg_tile fit_thread(const tg_problem *p, tg_tile t, const tg_limits *l, in
 }
 
 /* Elements are packed one by one if neither stride is 1, in runs or squares if one is. */
-static double packing_cycles(int64_t lines, int64_t k, int64_t to_run, int64_t across)
+static double packing_cycles(tg_tile t, int64_t lines, int64_t k, int64_t to_run, int64_t across)
 {
-    const double one = to_run == 1 ? cycles_to_copy : across == 1 ? cycles_to_transpose : 3;
+    const double copied = t.inst.k > 1 ? cycles_to_weave : cycles_to_copy;
+    const double one = to_run == 1 ? copied : across == 1 ? cycles_to_transpose : 3;
     return one * (double)lines * (double)k;
 }
 
@@ -79,13 +81,13 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     const double vector_of_c = cycles_per_vector_of_c + far;
     double sum = tiles * (steps * step + k_blocks * (cycles_per_tile + accumulators * vector_of_c));
     if (!plan->a_in_place && t.form == TG_OUTER)
-        sum += packing_cycles(p->m, p->k, p->a.col_stride, p->a.row_stride) *
+        sum += packing_cycles(t, p->m, p->k, p->a.col_stride, p->a.row_stride) *
                (double)tg_ceil_div(p->n, t.block.n);
     if (!plan->a_in_place && t.form != TG_OUTER)
-        sum += packing_cycles(p->m, p->k, p->a.row_stride, p->a.col_stride) *
+        sum += packing_cycles(t, p->m, p->k, p->a.row_stride, p->a.col_stride) *
                (double)tg_ceil_div(p->n, t.block.n);
     if (!plan->b_in_place)
-        sum += packing_cycles(p->n, p->k, p->b.col_stride, p->b.row_stride);
+        sum += packing_cycles(t, p->n, p->k, p->b.col_stride, p->b.row_stride);
     return sum;
 }
 

@@ -138,6 +138,8 @@ static void test_all_environments(void)
 #if defined(__x86_64__)
     test_environment("TILEGEMM_ISA", "avx2", TG_OK, "");
     test_environment("TILEGEMM_ISA", "avx512", TG_OK, "");
+    test_environment("TILEGEMM_ISA", "vnni", TG_OK, "");
+    test_environment("TILEGEMM_ISA", "amx", TG_OK, "");
 #endif
 }
 

@@ -147,6 +147,27 @@ static void test_tiles(tg_context *ctx)
     poison_c();
 }
 
+/* Words of A are made for the type of B. */
+static void test_words(tg_context *ctx)
+{
+    const tg_tile tile = tg_tile_at(tg_tile_find("c13x32_i8"));
+    tg_problem p = problem(TG_I8);
+    p.c.type = TG_I32;
+    if (tg_tile_refusal(ctx, &tile, TG_I8)) {
+        test_print("no instruction for words here\n");
+        return;
+    }
+    CHECK_OK(ctx, tg_force(ctx, &tile));
+    pack(ctx, &p, TG_A_PACKED, memory);
+    p.b.type = TG_U8;
+    REFUSED(tg_packed_gemm(ctx, &p, TG_A_PACKED, memory), TG_BAD_ARGUMENT,
+            "a was packed for b.type = i8, and here it is u8");
+    p.b.type = TG_I8;
+    CHECK_OK(ctx, tg_packed_gemm(ctx, &p, TG_A_PACKED, memory));
+    poison_c();
+    CHECK_OK(ctx, tg_force(ctx, NULL));
+}
+
 /* A context that is limited to a lesser instruction set has other registers. */
 static void test_instruction_sets(tg_context *ctx)
 {
@@ -236,6 +257,7 @@ void test_packed(tg_context *ctx)
     test_pack_arguments(ctx);
     test_mismatches(ctx);
     test_tiles(ctx);
+    test_words(ctx);
     test_instruction_sets(ctx);
     test_empty_packed(ctx);
     test_turns(ctx);

@@ -17,7 +17,8 @@ import tempfile
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CALLS, KERNEL, PACK = "backends/cpu/gemm.c", "backends/cpu/microkernel.h", "backends/cpu/pack.h"
 LOOPS, STAGE, DIRECT = (f"backends/cpu/{name}.h" for name in ("loops", "stage", "direct"))
-CONVERT = "backends/cpu/convert.h"
+CONVERT, WORDS = "backends/cpu/convert.h", "backends/cpu/words.h"
+WORDS_PACK = "backends/cpu/words_pack.h"
 CALL, CHECK, TILE, PICK = "common/gemm.c", "common/check.c", "common/tile.h", "common/pick.c"
 PACKED, GROUPED = "common/packed.c", "common/grouped.c"
 SIMT, CARRIER, GEOMETRY = (f"backends/gpu/{name}.h" for name in ("simt_gemm", "carrier", "geometry"))
@@ -72,6 +73,11 @@ MUTATIONS = [
     ("overlap is not looked for", CHECK, "if (views_overlap(&c, &v))", "if (0)"),
     ("elements of C may coincide", CHECK, "if (elements_coincide(c_stride, c_count))", "if (0)"),
     ("a matrix may span any number of bytes", CHECK, "span > most_elements", "0"),
+    ("words: the row of top bits is forgotten", WORDS, "if (is_flipped)\n                sum =", "if (0)\n                sum ="),
+    ("words: the last element of an odd k is lost", WORDS_PACK, "return count == 1 ?", "return count == 5 ?"),
+    ("words: the second vector has the first one's mask", WORDS, "j == nv - 1 ? last", "j == 0 ? last"),
+    ("words: A is packed for any sign of B", PACKED, "packed->other != other", "0"),
+    ("scalars of whole numbers are looked at once", CALL, "if (p->c.type == TG_I32 && (given", "if (0 && (given"),
     ("streams: the sums begin anew", DIRECT, "s.begins_with_sums = k % block_k > 0;", "s.begins_with_sums = 0;"),
     ("streams: beta is applied for each slice of k", DIRECT, "is_first ? p->beta : 1);", "p->beta);"),
     ("streams: C of another type is not read", DIRECT, "if (x.is_c_beside && !j->add && p->beta != 0)", "if (0)"),
@@ -85,8 +91,8 @@ MUTATIONS = [
     ("a known shape: overlap is not looked for", CALL, "tg_lie_apart(x->c, ctx->reach[2], x->a, ctx->reach[0])", "1"),
     ("a known shape: alpha is the last one", CALL, "p->alpha = given->alpha;", ""),
     ("a known shape: C may have other strides", CALL, "p->c.row_stride == q->c.row_stride && ", ""),
-    ("batch invariance: the block of k depends on the row", TILE, "/ (32 * elem_bytes), 8)",
-     "/ (8 * unit.m * elem_bytes), 8)"),
+    ("batch invariance: the block of k depends on the row", TILE, "/ (32 * word), 8)",
+     "/ (8 * unit.m * word), 8)"),
     ("short types: bf16 is rounded up at ties", CONVERT, "(bits + 0x7fff + (bits >> 16 & 1)) >> 16",
      "(bits + 0x8000) >> 16"),
     ("short types: each block of k is rounded", LOOPS, "j->sums_bytes ? &sums_block : &c_block",
@@ -123,7 +129,7 @@ MUTATIONS = [
     ("threads are asked for by any problem", PICK, "flops_per_thread = 1e6;",
      "flops_per_thread = 1;"),
     ("a forced row of the caches is always staged", PICK,
-     "if (stated.stages == 1 && may_choose(stated, l, bytes))", "if (0)"),
+     "if (stated.stages == 1 && may_choose(p->a.type, stated, l, bytes))", "if (0)"),
     ("tuning: a line wins over tg_force", CALL, "forced ? forced : tg_tuning_find(ctx, p)",
      "tg_tuning_find(ctx, p) ? tg_tuning_find(ctx, p) : forced"),
     ("tuning: a line of another device is used", TUNING, "strcmp(x->device, ctx->device_name) != 0", "0"),
