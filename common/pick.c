@@ -19,8 +19,8 @@ static const double cycles_per_load = 0.2;
 static const double cycles_per_vector_of_c = 2, cycles_per_tile = 30;
 static const double cycles_of_far_vector = 30; /* of C from beyond L2, fetched all at once */
 static const int64_t most_misses = 12;         /* that a core waits for at a time */
-static const double cycles_to_transpose = 1, cycles_to_copy = 0.5; /* one element, packing it */
-static const double cycles_to_weave = 0.9;      /* one element, into words with those below it */
+static const double cycles_to_transpose = 1, cycles_to_copy = 0.5;  /* one element, packing it */
+static const double cycles_to_weave = 0.9, cycles_to_stream = 0.15; /* one element, to words */
 static const double cycles_of_split_load = 0.2; /* a vector of B across two lines of L1, */
 static const double cycles_of_far_split = 0.8;  /* or beyond L1 */
 static const double cycles_of_crowding = 2; /* rows half a page apart, or more, share cache sets */
@@ -86,7 +86,11 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     if (!plan->a_in_place && t.form != TG_OUTER)
         sum += packing_cycles(t, p->m, p->k, p->a.row_stride, p->a.col_stride) *
                (double)tg_ceil_div(p->n, t.block.n);
-    if (!plan->b_in_place)
+    const int is_streamed = t.inst.k > 1 && t.inst.m == 1 && p->m <= t.thread.m &&
+                            p->a.col_stride == 1 && p->b.col_stride == 1;
+    if (is_streamed)
+        sum += cycles_to_stream * (double)p->n * (double)p->k;
+    else if (!plan->b_in_place)
         sum += packing_cycles(t, p->n, p->k, p->b.col_stride, p->b.row_stride);
     return sum;
 }

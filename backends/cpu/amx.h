@@ -40,24 +40,18 @@ static inline __attribute__((always_inline)) void finish_tiles(const float *sums
                                                                const tg_step *s)
 {
     const __m512 alpha = _mm512_set1_ps((float)s->alpha), beta = _mm512_set1_ps((float)s->beta);
-    const word_vector by = _mm512_set1_epi32((int32_t)(is_whole ? s->alpha : 0));
-    const word_vector keep = _mm512_set1_epi32((int32_t)(is_whole ? s->beta : 0));
     for (int i = 0; i < s->rows; i++)
         for (int j = 0; j < s->columns; j += WORDS) {
             float *const c = (float *)s->c + i * s->c_row + j;
             const __mmask16 mask = mask_of_words(s->columns - j);
             __m512 sum = _mm512_load_ps(sums + i * TILES * WORDS + j);
-            const __m512 was = s->beta == 0 ? sum : _mm512_maskz_loadu_ps(mask, c);
             if (is_whole) {
-                word_vector whole = _mm512_mullo_epi32((word_vector)sum, by);
-                if (s->beta != 0)
-                    whole = _mm512_add_epi32(whole, _mm512_mullo_epi32((word_vector)was, keep));
-                sum = (__m512)whole;
-            } else {
-                sum = _mm512_mul_ps(sum, alpha);
-                if (s->beta != 0)
-                    sum = _mm512_fmadd_ps(was, beta, sum);
+                put_words((int32_t *)c, (word_vector)sum, mask, s);
+                continue;
             }
+            sum = _mm512_mul_ps(sum, alpha);
+            if (s->beta != 0)
+                sum = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, c), beta, sum);
             _mm512_mask_storeu_ps(c, mask, sum);
         }
 }

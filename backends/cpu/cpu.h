@@ -58,12 +58,16 @@ typedef void tg_add(void *c, int64_t c_row, int64_t c_col, const float *tile, in
 /* Runs rounds of independent multiply-adds; returns their number of operations. */
 typedef double tg_spin(int64_t rounds, double *sink);
 
+/* A B that is read in streams: rows at a time, and columns where they are made words of. */
+enum { TG_STREAMED = 16, TG_STREAM_PANEL = 64 };
+
 /* Products of words (words.h, tiles.h), for two types and an instruction. */
 typedef struct tg_words {
     tg_type a, b;
     tg_mnk inst;
     void (*run)(tg_step *step);
-    tg_copy *copy[2]; /* to panels of A and of B */
+    void (*stream)(tg_step *step); /* B where it is, TG_STREAMED x TG_STREAM_PANEL; or NULL */
+    tg_copy *copy[2];              /* to panels of A and of B */
     tg_spin *spin;
     void (*start)(void), (*stop)(void); /* of each thread's work; or NULL */
 } tg_words;

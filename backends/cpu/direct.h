@@ -52,13 +52,11 @@ static void multiply_directly(const tg_job *j, tg_item item, range rows, range c
  * wait:
  *
  *     B  +-------------------+
- *        | -> -> -> -> -> -> |  STREAMED rows, panel by panel
+ *        | -> -> -> -> -> -> |  TG_STREAMED rows, panel by panel
  *        | -> -> -> -> -> -> |  the next ones: each panel's sums go on where they were left
  *
  * An element's sum is made in the same order as in a block. Types that kernels do not know are
  * converted piece by piece, which stay in L1; a C of such a type is kept beside it meanwhile. */
-enum { STREAMED = 16 };
-
 typedef struct stream {
     int converts, is_c_beside;
     int64_t a_bytes, b_bytes, c_bytes; /* of elements */
@@ -108,13 +106,15 @@ static void finish_slice(const tg_job *j, const stream *x, int is_first, int is_
 static void multiply_streaming(const tg_job *j, const team *t, tg_item item, range cols)
 {
     const tg_problem *p = j->p;
-    const int64_t bytes = j->bytes, panel = j->tile.thread.n, block_k = j->slice;
+    const int64_t bytes = j->sum_bytes, block_k = j->slice;
+    const int64_t panel = j->words ? TG_STREAM_PANEL : j->tile.thread.n;
+    void (*const run)(tg_step *) = j->words ? j->words->stream : j->kernel.run;
     stream x = {.a_bytes = (int64_t)tg_type_size(p->a.type),
                 .b_bytes = (int64_t)tg_type_size(p->b.type),
                 .c_bytes = (int64_t)tg_type_size(p->c.type),
                 .is_c_beside = j->add || j->isa->narrow[p->c.type - 1] != j->copy_sums,
                 .beside = t->sums + p->m * j->sums_row * bytes};
-    x.converts = x.a_bytes != bytes;
+    x.converts = x.a_bytes != j->bytes;
     tg_step s = {.a_col = 1,
                  .c_row = x.is_c_beside ? j->sums_row : p->c.row_stride,
                  .sums_row = j->sums_row,
@@ -130,7 +130,7 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
         char *const c = x.is_c_beside ? x.beside : x.c;
         for (int64_t k = 0; k < p->k; k += s.k) {
             const int64_t k_end = tg_min(p->k, tg_round_down(k, block_k) + block_k);
-            s.k = tg_min(STREAMED, k_end - k);
+            s.k = tg_min(TG_STREAMED, k_end - k);
             s.begins_with_sums = k % block_k > 0;
             s.leaves_sums = k + s.k < k_end;
             s.beta = j->add ? 0 : k < block_k ? p->beta : 1;
@@ -140,7 +140,7 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                 read_b(j, t, &x, (const char *)item.b + (k * p->b.row_stride + at) * x.b_bytes, &s);
                 s.c = c + (at - n) * bytes;
                 s.sums = t->sums + (at - n) * bytes;
-                j->kernel.run(&s);
+                run(&s);
             }
             if (!s.leaves_sums)
                 finish_slice(j, &x, k < block_k, k + s.k == p->k);

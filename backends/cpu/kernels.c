@@ -155,33 +155,32 @@ enum { MOST_ACCUMULATORS = 40, MOST_VECTORS = 8 };
 #if defined(__AVX512BW__)
 #include "words.h"
 #include "words_pack.h"
+#include "words_stream.h"
 #if defined(TG_HAS_AMX)
 #include "amx.h"
 #endif
 
-static const tg_words words_table[] = {
-    {TG_I8, TG_I8, {1, 1, 4}, i8_by_i8, {words_of_flipped, words_of_bytes}, spin_words, NULL, NULL},
-    {TG_U8, TG_I8, {1, 1, 4}, u8_by_i8, {words_of_bytes, words_of_bytes}, spin_words, NULL, NULL},
-    {TG_I8, TG_U8, {1, 1, 4}, i8_by_u8, {words_of_bytes, words_of_bytes}, spin_words, NULL, NULL},
-    {TG_U8, TG_U8, {1, 1, 4}, u8_by_u8, {words_of_flipped, words_of_bytes}, spin_words, NULL, NULL},
-#if defined(TG_HAS_AMX)
-#define BYTE_TILES(a, b, name)                                                                 \
-    {                                                                                          \
-        a, b, {16, 16, 64}, name, {rows_of_bytes, columns_of_bytes}, spin_##name, start_tiles, \
-            stop_tiles                                                                         \
+#define BY_WORDS(a, b, types, packed_a)                                                          \
+    {                                                                                            \
+        a, b, {1, 1, WORD_BYTES}, types, stream_##types, {packed_a, words_of_bytes}, spin_words, \
+            NULL, NULL                                                                           \
     }
-    BYTE_TILES(TG_I8, TG_I8, tiles_of_i8_i8),
-    BYTE_TILES(TG_I8, TG_U8, tiles_of_i8_u8),
-    BYTE_TILES(TG_U8, TG_I8, tiles_of_u8_i8),
-    BYTE_TILES(TG_U8, TG_U8, tiles_of_u8_u8),
-    {TG_BF16,
-     TG_BF16,
-     {16, 16, 32},
-     tiles_of_bf16,
-     {rows_of_halves, columns_of_halves},
-     spin_tiles_of_bf16,
-     start_tiles,
-     stop_tiles},
+#define BY_TILES(a, b, bytes, types, element)                                                \
+    {                                                                                        \
+        a, b, {TILE, TILE, TILE_BYTES / (bytes)}, types, NULL,                               \
+            {rows_of_##element, columns_of_##element}, spin_##types, start_tiles, stop_tiles \
+    }
+static const tg_words words_table[] = {
+    BY_WORDS(TG_I8, TG_I8, i8_by_i8, words_of_flipped),
+    BY_WORDS(TG_U8, TG_I8, u8_by_i8, words_of_bytes),
+    BY_WORDS(TG_I8, TG_U8, i8_by_u8, words_of_bytes),
+    BY_WORDS(TG_U8, TG_U8, u8_by_u8, words_of_flipped),
+#if defined(TG_HAS_AMX)
+    BY_TILES(TG_I8, TG_I8, 1, tiles_of_i8_i8, bytes),
+    BY_TILES(TG_I8, TG_U8, 1, tiles_of_i8_u8, bytes),
+    BY_TILES(TG_U8, TG_I8, 1, tiles_of_u8_i8, bytes),
+    BY_TILES(TG_U8, TG_U8, 1, tiles_of_u8_u8, bytes),
+    BY_TILES(TG_BF16, TG_BF16, 2, tiles_of_bf16, halves),
 #endif
     {0},
 };

@@ -35,6 +35,18 @@ static inline __attribute__((always_inline)) __mmask64 mask_of_bytes(int64_t cou
     return count < 64 ? ((__mmask64)1 << count) - 1 : ~(__mmask64)0;
 }
 
+/* c := alpha * sum + beta * c, as whole numbers. */
+static inline __attribute__((always_inline)) void put_words(int32_t *c, word_vector sum,
+                                                            __mmask16 mask, const tg_step *s)
+{
+    if (s->alpha != 1)
+        sum = _mm512_mullo_epi32(sum, _mm512_set1_epi32((int32_t)s->alpha));
+    if (s->beta != 0)
+        sum = _mm512_add_epi32(sum, _mm512_mullo_epi32(_mm512_maskz_loadu_epi32(mask, c),
+                                                       _mm512_set1_epi32((int32_t)s->beta)));
+    _mm512_mask_storeu_epi32(c, mask, sum);
+}
+
 /* C is written after the product, and comes to L1 during it. */
 static inline void fetch_words(const tg_step *s)
 {
@@ -77,20 +89,12 @@ static inline __attribute__((always_inline)) void multiply_words(int mr, int nv,
         a += s->a_col;
         b += s->b_row;
     }
-    const word_vector alpha = _mm512_set1_epi32((int32_t)s->alpha);
-    const word_vector beta = _mm512_set1_epi32((int32_t)s->beta);
     EACH (i, mr) {
         EACH (j, nv) {
-            const __mmask16 mask = j == nv - 1 ? last : (__mmask16)0xffff;
             word_vector sum = acc[i * nv + j];
             if (is_flipped)
                 sum = _mm512_sub_epi32(sum, j > 0 ? extra_1 : extra_0);
-            if (s->alpha != 1)
-                sum = _mm512_mullo_epi32(sum, alpha);
-            if (s->beta != 0)
-                sum = _mm512_add_epi32(
-                    sum, _mm512_mullo_epi32(_mm512_maskz_loadu_epi32(mask, c + j * WORDS), beta));
-            _mm512_mask_storeu_epi32(c + j * WORDS, mask, sum);
+            put_words(c + j * WORDS, sum, j == nv - 1 ? last : (__mmask16)0xffff, s);
         }
         c += s->c_row;
     }
@@ -115,9 +119,9 @@ static inline __attribute__((always_inline)) void multiply_words(int mr, int nv,
             IF_WORD_ROWS(6, __VA_ARGS__)                                    \
             IF_WORD_ROWS(7, __VA_ARGS__)                                    \
             IF_WORD_ROWS(8, __VA_ARGS__)                                    \
-            IF_WORD_ROWS(9, __VA_ARGS__) IF_WORD_ROWS(10, __VA_ARGS__)      \
-                IF_WORD_ROWS(11, __VA_ARGS__) IF_WORD_ROWS(12, __VA_ARGS__) \
-                    IF_WORD_ROWS(13, __VA_ARGS__)                           \
+            IF_WORD_ROWS(9, __VA_ARGS__)                                    \
+            IF_WORD_ROWS(10, __VA_ARGS__) IF_WORD_ROWS(11, __VA_ARGS__)     \
+                IF_WORD_ROWS(12, __VA_ARGS__) IF_WORD_ROWS(13, __VA_ARGS__) \
         }                                                                   \
     }
 WORD_KERNEL(u8_by_i8, 1, 0)
