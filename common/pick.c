@@ -95,11 +95,10 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     return sum;
 }
 
-/* May the chooser take the row? One that fills a CPU's registers. All products of bf16 are made in
- * the same order, by one kind of rows. */
+/* May the chooser take the row? One that fills a CPU's registers. */
 static int may_choose(tg_type type, tg_tile t, const tg_limits *l, int bytes)
 {
-    if (type == TG_BF16 && (l->matrix & TG_CPU_AMX) && t.inst.k == 1)
+    if (!tg_tile_keeps_order(t, *l, type))
         return 0;
     return t.form != TG_DOT && t.stages > 0 && tg_tile_shrinks(t, *l, bytes) &&
            tg_tile_fits(t, *l, bytes);

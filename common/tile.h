@@ -122,6 +122,13 @@ TG_FN int tg_cpu_has(int matrix, tg_mnk i, int elem_bytes)
            ((matrix & TG_CPU_AMX) && is_tile && elem_bytes <= 2);
 }
 
+/* On a CPU, products of one type are all made in one order. Of whole numbers, any order will do; of
+ * bf16, it is that of AMX's instruction where there is one. */
+TG_FN int tg_tile_keeps_order(tg_tile t, tg_limits l, tg_type type)
+{
+    return type != TG_BF16 || !(l.matrix & TG_CPU_AMX) || t.inst.k > 1;
+}
+
 TG_FN tg_mn tg_tile_unit(tg_tile t, tg_mn lanes)
 {
     tg_mn unit = {t.inst.m, t.inst.n};

@@ -161,12 +161,15 @@ static tg_status check_tile(tg_context *ctx, tg_tile t, tg_type type)
     const int has_block = t.block.m != 0 || t.block.n != 0 || t.block.k != 0;
     if (refusal)
         return tg_fail(ctx, TG_BAD_TILE, "%s", refusal);
+    if (is_cpu && !tg_tile_keeps_order(t, ctx->limits, type))
+        return tg_fail(ctx, TG_BAD_TILE, "it could change bits: here, tiles of AMX sum all of %s",
+                       tg_type_name(type));
     if (is_cpu && (has_block || !tg_tile_shrinks(t, ctx->limits, bytes) || t.stages < 1 ||
                    t.slices != 1 || t.form == TG_DOT))
         return tg_fail(ctx, TG_BAD_TILE,
                        "it could change bits: on a CPU it must have block 0x0x0, vec = %d, stages, "
                        "one slice, and not the form dot",
-                       ctx->limits.register_bytes / bytes);
+                       ctx->limits.register_bytes / (bytes * tg_tile_word(t, bytes)));
     return TG_OK;
 }
 

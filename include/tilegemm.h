@@ -100,8 +100,10 @@ TG_API const char *tg_version(void);
  *     i32 can hold is right, whatever overflowed on the way to it, and any other has its low 32
  *     bits. An alpha or beta with a fraction, or beyond 32 bits, is refused.
  *   - All of it is on the CPU. A GPU refuses the types that it has no kernels for: tg_tile_refusal.
- *     AMD's have some for f16, bf16 and i8; a gfx90a, for bf16 whose denormals it takes for zero.
- */
+ *     AMD's have some for f16, bf16 and i8.
+ *   - A gfx90a, and a CPU whose device name ends with "amx", multiply bf16 by instructions that take
+ *     denormals for zero, and AMX makes zeros of sums below 2^-126 too. (TILEGEMM_ISA=vnni: they do
+ *     not.) */
 
 typedef enum tg_type {
 #define TG_X(name, value, text, ctype) name = value,
