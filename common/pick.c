@@ -86,9 +86,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     if (!plan->a_in_place && t.form != TG_OUTER)
         sum += packing_cycles(t, p->m, p->k, p->a.row_stride, p->a.col_stride) *
                (double)tg_ceil_div(p->n, t.block.n);
-    const int is_streamed = t.inst.k > 1 && t.inst.m == 1 && p->m <= t.thread.m &&
-                            p->a.col_stride == 1 && p->b.col_stride == 1;
-    if (is_streamed)
+    if (tg_streams_words(p, t))
         sum += cycles_to_stream * (double)p->n * (double)p->k;
     else if (!plan->b_in_place)
         sum += packing_cycles(t, p->n, p->k, p->b.col_stride, p->b.row_stride);

@@ -36,15 +36,15 @@ static void stop_tiles(void) { __asm__ volatile("tilerelease" : :); }
     __asm__ volatile(name " %%tmm" #b ", %%tmm" #a ", %%tmm" #sum : :)
 
 /* c := alpha * sums + beta * c, as f32 or i32. */
-static inline __attribute__((always_inline)) void finish_tiles(const float *sums, int is_whole,
-                                                               const tg_step *s)
+static inline __attribute__((always_inline)) void finish_tiles(const float *sums, int64_t sums_row,
+                                                               int is_whole, const tg_step *s)
 {
     const __m512 alpha = _mm512_set1_ps((float)s->alpha), beta = _mm512_set1_ps((float)s->beta);
     for (int i = 0; i < s->rows; i++)
         for (int j = 0; j < s->columns; j += WORDS) {
             float *const c = (float *)s->c + i * s->c_row + j;
             const __mmask16 mask = mask_of_words(s->columns - j);
-            __m512 sum = _mm512_load_ps(sums + i * TILES * WORDS + j);
+            __m512 sum = _mm512_load_ps(sums + i * sums_row + j);
             if (is_whole) {
                 put_words((int32_t *)c, (word_vector)sum, mask, s);
                 continue;
@@ -54,6 +54,32 @@ static inline __attribute__((always_inline)) void finish_tiles(const float *sums
                 sum = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, c), beta, sum);
             _mm512_mask_storeu_ps(c, mask, sum);
         }
+}
+
+/* For streams (words_stream.h): all rows of A, as register 4. */
+static inline __attribute__((always_inline)) void stream_lines(const tg_step *s, int bytes)
+{
+    char a[TILE * TILE_BYTES] __attribute__((aligned(64)));
+    const __mmask64 along = mask_of_bytes(s->k * bytes);
+    for (int i = 0; i < TILE; i++) {
+        const char *const row = (const char *)s->a + i * s->a_row * bytes;
+        _mm512_store_si512(a + i * TILE_BYTES, i < s->rows ? _mm512_maskz_loadu_epi8(along, row)
+                                                           : _mm512_setzero_si512());
+    }
+    TILE_LOAD(4, a, (int64_t)TILE_BYTES);
+}
+
+/* 16 columns of B from col on. */
+static inline __attribute__((always_inline)) void weave_tile(char *tile, const tg_step *s,
+                                                             int64_t col, int bytes)
+{
+    const int in_word = WORD_BYTES / bytes;
+    const __mmask16 mask = mask_of_words(s->columns - col);
+    for (int word = 0; word < TILE; word++) {
+        const char *const from = (const char *)s->b + (word * in_word * s->b_row + col) * bytes;
+        _mm512_store_si512(tile + word * TILE_BYTES,
+                           weave_end(from, s->b_row, s->k - word * in_word, mask, bytes));
+    }
 }
 
 #define TILE_KERNEL(name, inst, bytes, is_whole)                                                   \
@@ -101,7 +127,26 @@ static inline __attribute__((always_inline)) void finish_tiles(const float *sums
         TILE_STORE(1, sums + TILE, (int64_t)ROW);                                                  \
         TILE_STORE(2, sums + TILE * TILES * TILE, (int64_t)ROW);                                   \
         TILE_STORE(3, sums + TILE * TILES * TILE + TILE, (int64_t)ROW);                            \
-        finish_tiles(sums, is_whole, s);                                                           \
+        finish_tiles(sums, TILES *TILE, is_whole, s);                                              \
+    }                                                                                              \
+    static void stream_##name(tg_step *s)                                                          \
+    {                                                                                              \
+        stream_lines(s, bytes);                                                                    \
+        for (int64_t col = 0; col < s->columns; col += TILE) {                                     \
+            char b[TILE * TILE_BYTES] __attribute__((aligned(64)));                                \
+            float *const sums = (float *)s->sums + col;                                            \
+            const int64_t row = s->sums_row * WORD_BYTES;                                          \
+            weave_tile(b, s, col, bytes);                                                          \
+            if (s->begins_with_sums)                                                               \
+                TILE_LOAD(0, sums, row);                                                           \
+            else                                                                                   \
+                TILE_ZERO(0);                                                                      \
+            TILE_LOAD(6, b, (int64_t)TILE_BYTES);                                                  \
+            TILE_DOTS(inst, 0, 4, 6);                                                              \
+            TILE_STORE(0, sums, row);                                                              \
+        }                                                                                          \
+        if (!s->leaves_sums)                                                                       \
+            finish_tiles(s->sums, s->sums_row, is_whole, s);                                       \
     }                                                                                              \
     static double spin_##name(int64_t rounds, double *sink)                                        \
     {                                                                                              \

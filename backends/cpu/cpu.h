@@ -66,7 +66,7 @@ typedef struct tg_words {
     tg_type a, b;
     tg_mnk inst;
     void (*run)(tg_step *step);
-    void (*stream)(tg_step *step); /* B where it is, TG_STREAMED x TG_STREAM_PANEL; or NULL */
+    void (*stream)(tg_step *step); /* up to TG_STREAM_ROWS; B where it is, TG_STREAM_PANEL of it */
     tg_copy *copy[2];              /* to panels of A and of B */
     tg_spin *spin;
     void (*start)(void), (*stop)(void); /* of each thread's work; or NULL */
@@ -104,6 +104,7 @@ typedef struct tg_job {
     int64_t slice;                /* of k, in one pass over C */
     int64_t a_bytes, b_bytes;     /* of staging for one team */
     int64_t sums_row, sums_bytes; /* of sums beside C; 0 if C takes them itself */
+    int64_t plane;                /* bytes of sums, of which there may be two */
     int64_t strips, cells;        /* cells = batch x strips */
     int64_t grain, pieces;        /* what the edges of strips are multiples of, and how many */
     int strips_cut_m;             /* strips are rows of C, else columns */

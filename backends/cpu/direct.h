@@ -107,13 +107,14 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
 {
     const tg_problem *p = j->p;
     const int64_t bytes = j->sum_bytes, block_k = j->slice;
+    const int64_t rows_at_once = tg_max(TG_STREAMED, j->tile.inst.k);
     const int64_t panel = j->words ? TG_STREAM_PANEL : j->tile.thread.n;
     void (*const run)(tg_step *) = j->words ? j->words->stream : j->kernel.run;
     stream x = {.a_bytes = (int64_t)tg_type_size(p->a.type),
                 .b_bytes = (int64_t)tg_type_size(p->b.type),
                 .c_bytes = (int64_t)tg_type_size(p->c.type),
                 .is_c_beside = j->add || j->isa->narrow[p->c.type - 1] != j->copy_sums,
-                .beside = t->sums + p->m * j->sums_row * bytes};
+                .beside = t->sums + j->plane};
     x.converts = x.a_bytes != j->bytes;
     tg_step s = {.a_col = 1,
                  .c_row = x.is_c_beside ? j->sums_row : p->c.row_stride,
@@ -130,7 +131,7 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
         char *const c = x.is_c_beside ? x.beside : x.c;
         for (int64_t k = 0; k < p->k; k += s.k) {
             const int64_t k_end = tg_min(p->k, tg_round_down(k, block_k) + block_k);
-            s.k = tg_min(TG_STREAMED, k_end - k);
+            s.k = tg_min(rows_at_once, k_end - k);
             s.begins_with_sums = k % block_k > 0;
             s.leaves_sums = k + s.k < k_end;
             s.beta = j->add ? 0 : k < block_k ? p->beta : 1;

@@ -67,7 +67,7 @@ static int is_streamed(const tg_job *j)
     const tg_problem *p = j->p;
     const int converts = (int64_t)tg_type_size(p->a.type) != j->bytes;
     if (j->words)
-        return j->words->stream && p->m <= j->tile.thread.m && p->a.col_stride == 1;
+        return tg_streams_words(p, j->tile);
     return j->tile.form == TG_OUTER && p->m <= j->tile.thread.m &&
            (converts ? j->tile.stages == 1 : is_in_place_whole(j));
 }
@@ -139,8 +139,8 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         j.sums_row = tg_round_up(tg_min(t->block.n, p->n), TG_STREAM_PANEL);
         const int is_c_beside = j.add || (int64_t)tg_type_size(p->c.type) < j.sum_bytes;
         const int64_t planes = j.is_streamed && is_c_beside ? 2 : 1;
-        const int64_t of_top_bits = j.words ? 1 : 0;
-        j.sums_bytes = tg_round_up((planes * rows + of_top_bits) * j.sums_row * j.sum_bytes, 64);
+        j.plane = (j.is_streamed && j.words ? TG_STREAM_ROWS : rows) * j.sums_row * j.sum_bytes;
+        j.sums_bytes = tg_round_up(planes * j.plane, 64);
     }
     return j;
 }

@@ -167,7 +167,7 @@ enum { MOST_ACCUMULATORS = 40, MOST_VECTORS = 8 };
     }
 #define BY_TILES(a, b, bytes, types, element)                                                \
     {                                                                                        \
-        a, b, {TILE, TILE, TILE_BYTES / (bytes)}, types, NULL,                               \
+        a, b, {TILE, TILE, TILE_BYTES / (bytes)}, types, stream_##types,                     \
             {rows_of_##element, columns_of_##element}, spin_##types, start_tiles, stop_tiles \
     }
 static const tg_words words_table[] = {
