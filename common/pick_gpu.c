@@ -206,11 +206,11 @@ static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *
 }
 
 /* A row or column, or up to 16 of them, times a large matrix: memory is the limit, the row with
- * enough of them in a thread tile the best, and k is split until all units read. */
+ * enough of them in a thread tile the best, of two the one with wide blocks if others would be more
+ * than units, since they stage the thin matrix less often, and k is split until all units read. */
 static int choose_skinny(const tg_problem *p, const tg_limits *l, int bytes, tg_plan *plan)
 {
     const int64_t thin = tg_min(p->m, p->n), large = tg_max(p->m, p->n);
-    const int along_k = p->m <= p->n ? p->b.row_stride == 1 : p->a.col_stride == 1;
     const int is_tiny =
         p->batch > 1 && large * thin <= 16 && p->k >= 32; /* each item a few dot products */
     if (thin == 0 || p->batch == 0 || thin > (bytes == 4 || !l->matrix ? 16 : 4) ||
@@ -219,12 +219,12 @@ static int choose_skinny(const tg_problem *p, const tg_limits *l, int bytes, tg_
     plan->row = -1;
     for (int row = 0; row < tg_tile_count(); row++) {
         const tg_tile t = tg_tile_at(row);
-        const int reads_along_k = t.thread.n > t.vec;
         if (!is_skinny(t) || t.thread.m < (is_tiny ? large : thin) || !tg_tile_fits(t, *l, bytes) ||
             t.vec * bytes < 16)
             continue;
         if (plan->row < 0 || t.thread.m < plan->tile.thread.m ||
-            (t.thread.m == plan->tile.thread.m && reads_along_k == along_k)) {
+            (t.thread.m == plan->tile.thread.m &&
+             tg_ceil_div(large, plan->tile.block.n) * p->batch > l->units)) {
             plan->row = row;
             plan->tile = tg_tile_fill(t, *l, bytes);
         }
@@ -232,8 +232,8 @@ static int choose_skinny(const tg_problem *p, const tg_limits *l, int bytes, tg_
     if (plan->row < 0)
         return 0;
     const int64_t blocks = tg_ceil_div(large, plan->tile.block.n) * p->batch;
-    const int64_t slots =
-        l->units * (plan->tile.thread.m == 4 || plan->tile.thread.m == 16 ? 2 : 1);
+    const int64_t threads = tg_tile_threads(plan->tile, l->lanes);
+    const int64_t slots = l->units * (plan->tile.thread.m > 1 && threads < 512 ? 2 : 1);
     if (2 * blocks <= slots || (blocks < slots && p->k >= 8192))
         plan->splits = (int)tg_clamp(slots / blocks, 1, tg_max(1, p->k / 880));
     return 1;

@@ -13,7 +13,8 @@
  *   A    .---------+--------+--.                panels, rows x block.k; the groups' sums are added
  *  m x k '--- C ---+--------+--'                in order at the end, and so are the splits of k.
  *
- *   rows of B contiguous:  the column groups are the lanes of a lane row, the k groups all else
+ *   rows of B contiguous:  the column groups are the lanes of a lane row, and warps if there are
+ *                          more of them; the k groups are all else
  *   columns contiguous:    the lanes of a warp, or of a part of it, are k groups, and the column
  *                          groups are warps or parts
  *
@@ -127,6 +128,14 @@ skinny_finish(const skinny_call<T_elem> &p, const skinny_place<T, T_elem, way> &
     }
 }
 
+/* Two pieces of B may take turns: that saves copies of registers, but takes more of them, which
+ * AMD's older targets lack. */
+#if defined(__HIPCC__)
+constexpr bool in_turns = false;
+#else
+constexpr bool in_turns = true;
+#endif
+
 /* B is loaded a round ahead of its use, A a panel ahead. */
 template <tg_tile T, typename T_elem, skinny_b way>
 __global__ void GPU_BOUNDS((skinny<T, T_elem>::threads), (skinny<T, T_elem>::blocks_per_unit))
@@ -156,7 +165,7 @@ __global__ void GPU_BOUNDS((skinny<T, T_elem>::threads), (skinny<T, T_elem>::blo
     int round = 0, panel = 0; /* the round in its panel; where the panel is */
     const auto multiply = [&](int64_t k, const skinny_piece<T, T_elem> &piece) {
         if (round == 0) {
-            wait_for_runs();
+            wait_for_copies();
             __syncthreads();
             skinny_stage<T, T_elem, way>(p, a, k + shape::panel_k, end,
                                          fast + (shape::panel - panel));
@@ -170,12 +179,27 @@ __global__ void GPU_BOUNDS((skinny<T, T_elem>::threads), (skinny<T, T_elem>::blo
     if (k + shape::round_k <= end)
         reader.round(now);
     skinny_stage<T, T_elem, way>(p, a, begin, end, fast);
-#pragma unroll 2
-    for (; k + shape::round_k <= end; k += shape::round_k) {
-        if (k + 2 * shape::round_k <= end)
+    if constexpr (in_turns && way != skinny_b::scattered) {
+#pragma unroll 1
+        for (; k + 2 * shape::round_k <= end; k += 2 * shape::round_k) {
             reader.round(next);
-        multiply(k, now);
-        now = next;
+            multiply(k, now);
+            if (k + 3 * shape::round_k <= end)
+                reader.round(now);
+            multiply(k + shape::round_k, next);
+        }
+        if (k + shape::round_k <= end) {
+            multiply(k, now);
+            k += shape::round_k;
+        }
+    } else {
+#pragma unroll 2
+        for (; k + shape::round_k <= end; k += shape::round_k) {
+            if (k + 2 * shape::round_k <= end)
+                reader.round(next);
+            multiply(k, now);
+            now = next;
+        }
     }
     if (k < end) {
         reader.part_of_round(end - k - me.first_k, now);

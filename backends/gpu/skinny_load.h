@@ -45,10 +45,10 @@ template <tg_tile T, typename T_elem> struct skinny {
     static constexpr int blocks_per_unit =
         words <= words_that_fit && threads < 512 ? 512 / threads : 1;
 
-    static constexpr bool is_possible = T.stages == 0 && T.form == TG_OUTER &&
-                                        T.block.m == 8 * T.thread.m && column_groups == lanes.n &&
-                                        k_groups % lanes_along_k == 0 &&
-                                        fast_elements * sizeof(T_elem) <= 48 << 10;
+    static constexpr bool is_possible =
+        T.stages == 0 && T.form == TG_OUTER && T.block.m == 8 * T.thread.m &&
+        column_groups % lanes.n == 0 && k_groups % lanes_along_k == 0 &&
+        fast_elements * sizeof(T_elem) <= 48 << 10;
 };
 
 /* Who a thread is. A warp's k groups take neighbouring steps, steps times over. */
@@ -66,8 +66,10 @@ template <tg_tile T, typename T_elem, skinny_b way> struct skinny_place {
     {
         const int warp = threadIdx.x / shape::warp_size;
         lane = threadIdx.x % shape::warp_size;
+        constexpr int warps_n = shape::column_groups / shape::lanes.n;
         int lane_k = lane / shape::lanes.n;
-        column_group = lane % shape::lanes.n, warp_k = warp;
+        column_group = warp % warps_n * shape::lanes.n + lane % shape::lanes.n;
+        warp_k = warp / warps_n;
         if (is_along_k) {
             const int run = threadIdx.x / lanes_k;
             lane_k = threadIdx.x % lanes_k;
@@ -108,7 +110,7 @@ template <tg_tile T, typename T_elem, skinny_b way> struct skinny_reader {
 
     /* Columns beyond the last are read as the first, and not stored. */
     __device__ skinny_reader(const T_elem *b, int64_t row, int64_t col, int64_t columns)
-        : next(b), row(row)
+        : next(b), row(way == skinny_b::along_k ? 1 : row)
     {
 #pragma unroll
         for (int j = 0; j < T.thread.n; j += run) {
@@ -176,7 +178,8 @@ template <tg_tile T, typename T_elem, skinny_b way> struct skinny_reader {
     }
 };
 
-/* panel[i][k] := a[i][first + k], zeros where A ends. It lands later, where copies can. */
+/* panel[i][k] := a[i][first + k], zeros where k ends; it lands later, where copies can. Rows that A
+ * does not have stay as they are: nothing is made of their sums. */
 template <tg_tile T, typename T_elem, skinny_b way>
 __device__ inline void skinny_stage(const skinny_call<T_elem> &p, const T_elem *a, int64_t first,
                                     int64_t end, T_elem *panel)
@@ -184,33 +187,48 @@ __device__ inline void skinny_stage(const skinny_call<T_elem> &p, const T_elem *
     using shape = skinny<T, T_elem>;
     const int left = int(tg_clamp(end - first, 0, shape::panel_k));
     const int wanted = int(tg_round_up(left, shape::round_k));
+    const unsigned thread = threadIdx.x;
     a += first * p.a_col;
-    if (way != skinny_b::scattered && p.a_has_runs) { /* scattered reads leave too few registers */
-        constexpr int across = shape::panel_k / T.vec;
+    /* scattered reads leave too few registers */
+    if (way != skinny_b::scattered && p.a_has_runs && left == shape::panel_k) {
+        constexpr int across = shape::panel_k / T.vec, along = int(tg_min(across, shape::threads));
+        constexpr int lines = shape::threads / along;
+        static_assert(across % along == 0 && shape::threads % along == 0 &&
+                      shape::rows % lines == 0);
+        const int first_k = thread % along * T.vec, first_i = thread / along;
+        a += first_i * p.a_row + first_k;
+        panel += first_i * shape::panel_stride + first_k;
+#pragma unroll
+        for (int i = 0; i < shape::rows; i += lines)
+#pragma unroll
+            for (int k = 0; k < shape::panel_k; k += along * T.vec)
+                if (first_i + i < p.m)
+                    copy_run<T.vec>(panel + i * shape::panel_stride + k, a + i * p.a_row + k);
+        return;
+    }
+    if constexpr (way == skinny_b::scattered) {
+        if (p.a_row == 1 && p.a_col != 1) {
+#pragma unroll 4
+            for (int x = threadIdx.x; x < shape::rows * wanted; x += shape::threads) {
+                const int i = x % shape::rows, k = x / shape::rows;
+                copy(panel + i * shape::panel_stride + k, a + i + k * p.a_col, i < p.m && k < left);
+            }
+            return;
+        }
+        for (int k = threadIdx.x; k < wanted; k += shape::threads) {
+            const T_elem *at = a + k * p.a_col;
+#pragma unroll 4
+            for (int i = 0; i < shape::rows; i++, at += p.a_row)
+                copy(panel + i * shape::panel_stride + k, at, i < p.m && k < left);
+        }
+        return;
+    }
+    const unsigned rows = p.a_row == 1 ? shape::rows : 1; /* that neighbouring threads copy */
+#pragma unroll 1
+    for (int i = thread % rows; i < p.m; i += rows)
 #pragma unroll copies_at_once
-        for (int x = threadIdx.x; x < shape::rows * across; x += shape::threads) {
-            const int i = x / across, k = x % across * T.vec;
-            if (k < wanted)
-                copy_run<T.vec>(panel + i * shape::panel_stride + k, a + i * p.a_row + k,
-                                i < p.m ? left - k : 0);
-        }
-        return;
-    }
-    if (p.a_row == 1 && p.a_col != 1) {
-#pragma unroll 4
-        for (int x = threadIdx.x; x < shape::rows * wanted; x += shape::threads) {
-            const int i = x % shape::rows, k = x / shape::rows;
-            copy_run<1>(panel + i * shape::panel_stride + k, a + i + k * p.a_col,
-                        i < p.m && k < left);
-        }
-        return;
-    }
-    for (int k = threadIdx.x; k < wanted; k += shape::threads) {
-        const T_elem *at = a + k * p.a_col;
-#pragma unroll 4
-        for (int i = 0; i < shape::rows; i++, at += p.a_row)
-            copy_run<1>(panel + i * shape::panel_stride + k, at, i < p.m && k < left);
-    }
+        for (int k = thread / rows; k < wanted; k += shape::threads / rows)
+            copy(panel + i * shape::panel_stride + k, a + i * p.a_row + k * p.a_col, k < left);
 }
 
 } // namespace tg

@@ -45,36 +45,39 @@ template <typename T_elem> __device__ inline T_elem other_lane(T_elem x, int mas
 #endif
 }
 
-/* fast[0 .. count - 1] := slow, zeros where no more are there; in the background where the device
- * can. More than one are aligned to all of them. */
+/* *fast := *slow, or zero if that is not there; and many at once, aligned to all of them. In the
+ * background where the device can. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-template <int count, typename T_elem>
-__device__ inline void copy_run(T_elem *fast, const T_elem *slow, int there)
+template <typename T_elem>
+__device__ inline void copy(T_elem *fast, const T_elem *slow, bool is_there)
 {
-    if (there > 0)
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(
-                         unsigned(__cvta_generic_to_shared(fast))),
-                     "l"(slow), "n"(count * sizeof(T_elem)),
-                     "r"(int(tg_min(there, count) * sizeof(T_elem)))
-                     : "memory");
-    else
-        store_vector<count>(fast, {});
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(
+                     unsigned(__cvta_generic_to_shared(fast))),
+                 "l"(slow), "n"(sizeof(T_elem)), "r"(is_there ? int(sizeof(T_elem)) : 0)
+                 : "memory");
 }
-__device__ inline void wait_for_runs() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+template <int count, typename T_elem>
+__device__ inline void copy_run(T_elem *fast, const T_elem *slow)
+{
+    asm volatile(
+        "cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(unsigned(__cvta_generic_to_shared(fast))),
+        "l"(slow), "n"(count * sizeof(T_elem))
+        : "memory");
+}
+__device__ inline void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 constexpr int copies_at_once = 1;
 #else
-template <int count, typename T_elem>
-__device__ inline void copy_run(T_elem *fast, const T_elem *slow, int there)
+template <typename T_elem>
+__device__ inline void copy(T_elem *fast, const T_elem *slow, bool is_there)
 {
-    vector<T_elem, count> run = {};
-    if (there >= count)
-        run = load_vector<count>(slow);
-    else
-        for (int e = 0; e < count; e++)
-            run.at[e] = e < there ? slow[e] : T_elem(0);
-    store_vector(fast, run);
+    *fast = is_there ? *slow : T_elem(0);
 }
-__device__ inline void wait_for_runs() {}
+template <int count, typename T_elem>
+__device__ inline void copy_run(T_elem *fast, const T_elem *slow)
+{
+    store_vector(fast, load_vector<count>(slow));
+}
+__device__ inline void wait_for_copies() {}
 constexpr int copies_at_once = 4; /* a thread waits for each */
 #endif
 
