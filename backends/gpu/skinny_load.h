@@ -190,7 +190,7 @@ __device__ inline void skinny_stage(const skinny_call<T_elem> &p, const T_elem *
     const unsigned thread = threadIdx.x;
     a += first * p.a_col;
     /* scattered reads leave too few registers */
-    if (way != skinny_b::scattered && p.a_has_runs && left == shape::panel_k) {
+    if (way != skinny_b::scattered && p.a_has_runs && left % T.vec == 0) {
         constexpr int across = shape::panel_k / T.vec, along = int(tg_min(across, shape::threads));
         constexpr int lines = shape::threads / along;
         static_assert(across % along == 0 && shape::threads % along == 0 &&
@@ -202,8 +202,10 @@ __device__ inline void skinny_stage(const skinny_call<T_elem> &p, const T_elem *
         for (int i = 0; i < shape::rows; i += lines)
 #pragma unroll
             for (int k = 0; k < shape::panel_k; k += along * T.vec)
-                if (first_i + i < p.m)
+                if (first_i + i < p.m && first_k + k < left)
                     copy_run<T.vec>(panel + i * shape::panel_stride + k, a + i * p.a_row + k);
+                else if (first_k + k < wanted)
+                    store_vector<T.vec>(panel + i * shape::panel_stride + k, {});
         return;
     }
     if constexpr (way == skinny_b::scattered) {
