@@ -59,14 +59,14 @@ template <class Panel, int Threads> struct carrier {
     int64_t k_stride, v_stride;
     int v_left;                 /* of the matrix, from the tile's corner on; more than it: any */
     bool along_k, is_plain;     /* plain: while k lasts, whole pieces, near enough for 32 bits */
-    int k, v;                   /* where a lane's first piece begins */
+    int k, v, thread;           /* where a lane's first piece begins, and the lane */
     int to[mine];               /* words of the stage */
     vector<word, N> held[mine]; /* words along k; or, along v, word_k times N elements */
 
     __device__ carrier(const void *data, int64_t first, int64_t k_stride, int64_t v_stride,
                        int64_t left, int thread)
         : slow(static_cast<const Elem *>(data) + first), k_stride(k_stride), v_stride(v_stride),
-          v_left(int(tg_min(left, V))), along_k(k_stride == 1)
+          v_left(int(tg_min(left, V))), along_k(k_stride == 1), thread(thread)
     {
         const int64_t line = along_k ? v_stride : k_stride;
         const int64_t far = INT32_MAX / (int64_t(sizeof(Elem)) * (along_k ? V : K));
@@ -80,8 +80,20 @@ template <class Panel, int Threads> struct carrier {
                 along_k ? Panel::at(u, v + i * next_v) : Panel::at(u + i * (next_k / word_k), v);
     }
 
+    /* Where registers are full, a lane finds its place anew: A and B have the lane in common. */
+    __device__ __forceinline__ void find_place()
+    {
+        if constexpr (target_compiled_for == 0x906 && sizeof(Elem) == 8) {
+            int lane = thread;
+            asm volatile("" : "+v"(lane));
+            v = along_k ? lane / deep : lane % wide * N;
+            k = (along_k ? lane % deep * N : lane / wide) * word_k;
+        }
+    }
+
     __device__ __forceinline__ void fetch(int k_left)
     {
+        find_place();
         if (is_plain && k_left >= K)
             along_k ? fetch_pieces<true>() : fetch_pieces<false>();
         else
