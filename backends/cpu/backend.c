@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #if defined(TG_HAS_ISA_AVX512) || defined(TG_HAS_ISA_AVX2)
 #define TG_IS_X86
 #include <cpuid.h>
+#include <sys/syscall.h>
 #endif
 
 #include "cpu.h"
