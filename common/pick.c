@@ -64,7 +64,8 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     const int is_far = !tg_is_near(p, t.thread.m + columns, bytes, l);
     if (plan->b_in_place && p->b.row_stride % t.vec)
         step += (is_far ? cycles_of_far_split : cycles_of_split_load) * vectors;
-    if ((plan->a_in_place && p->a.row_stride % (2048 / bytes) == 0) ||
+    const int64_t a_stride = t.form == TG_OUTER ? p->a.row_stride : p->a.col_stride;
+    if ((plan->a_in_place && a_stride % (2048 / bytes) == 0) ||
         (plan->b_in_place && p->b.row_stride % (2048 / bytes) == 0))
         step += cycles_of_crowding;
     const double tiles =
@@ -117,13 +118,17 @@ static void cut_to_l2(const tg_problem *p, const tg_limits *l, tg_tile *t, int b
         t->block.n = (int)tg_clamp(tg_round_down(piece, t->thread.n), t->thread.n, t->block.n);
 }
 
-/* The ways in that the model likes best, and its cycles. A is read in place along its rows; B too,
- * if its rows are vectors, and all of it lies in half of L2 or no element is needed twice. */
+/* The ways in that the model likes best, and its cycles. A is read in place along its rows, or
+ * along its columns by the rows of the table that take it so, if all of it lies in a quarter of L2;
+ * B too, if its rows are vectors, and all of it lies in half of L2 or no element is needed twice.
+ */
 static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg_plan *best)
 {
-    const int a_can =
-        best->tile.form == TG_OUTER && p->a.col_stride == 1 && is_read(&p->a, best->tile, bytes);
     const int is_b_small = p->k <= l->l2 / 2 / bytes / tg_max(p->n, 1);
+    const int is_a_small = p->k <= l->l2 / 4 / bytes / tg_max(p->m, 1);
+    const int a_can =
+        is_read(&p->a, best->tile, bytes) &&
+        (best->tile.form == TG_OUTER ? p->a.col_stride == 1 : p->a.row_stride == 1 && is_a_small);
     const int b_can = p->b.col_stride == 1 && is_read(&p->b, best->tile, bytes) &&
                       (is_b_small || p->m <= best->tile.thread.m);
     const tg_plan stated = *best;
