@@ -101,9 +101,9 @@ TG_API const char *tg_version(void);
  *     bits. An alpha or beta with a fraction, or beyond 32 bits, is refused.
  *   - All of it is on the CPU. A GPU refuses the types that it has no kernels for: tg_tile_refusal.
  *     AMD's have some for f16, bf16 and i8.
- *   - A gfx90a, and a CPU whose device name ends with "amx", multiply bf16 by instructions that take
- *     denormals for zero, and AMX makes zeros of sums below 2^-126 too. (TILEGEMM_ISA=vnni: they do
- *     not.) */
+ *   - A gfx90a, and a CPU whose device name ends with "amx", multiply bf16 by instructions that
+ *     take denormals for zero, and AMX makes zeros of sums below 2^-126 too. (Not so with
+ *     TILEGEMM_ISA=vnni.) */
 
 typedef enum tg_type {
 #define TG_X(name, value, text, ctype) name = value,

@@ -107,23 +107,26 @@ static inline __attribute__((always_inline)) void multiply_words(int mr, int nv,
         else                                                      \
             multiply_words(count, 2, is_b_signed, is_flipped, s); \
         return;
-#define WORD_KERNEL(name, ...)                                          \
-    static void name(tg_step *s)                                        \
-    {                                                                   \
-        switch (s->rows) {                                              \
-            IF_WORD_ROWS(1, __VA_ARGS__)                                \
-            IF_WORD_ROWS(2, __VA_ARGS__)                                \
-            IF_WORD_ROWS(3, __VA_ARGS__)                                \
-            IF_WORD_ROWS(4, __VA_ARGS__)                                \
-            IF_WORD_ROWS(5, __VA_ARGS__)                                \
-            IF_WORD_ROWS(6, __VA_ARGS__)                                \
-            IF_WORD_ROWS(7, __VA_ARGS__)                                \
-            IF_WORD_ROWS(8, __VA_ARGS__)                                \
-            IF_WORD_ROWS(9, __VA_ARGS__)                                \
-            IF_WORD_ROWS(10, __VA_ARGS__)                               \
-            IF_WORD_ROWS(11, __VA_ARGS__) IF_WORD_ROWS(12, __VA_ARGS__) \
-                IF_WORD_ROWS(13, __VA_ARGS__)                           \
-        }                                                               \
+#define FOR_WORD_ROWS(...)        \
+    IF_WORD_ROWS(1, __VA_ARGS__)  \
+    IF_WORD_ROWS(2, __VA_ARGS__)  \
+    IF_WORD_ROWS(3, __VA_ARGS__)  \
+    IF_WORD_ROWS(4, __VA_ARGS__)  \
+    IF_WORD_ROWS(5, __VA_ARGS__)  \
+    IF_WORD_ROWS(6, __VA_ARGS__)  \
+    IF_WORD_ROWS(7, __VA_ARGS__)  \
+    IF_WORD_ROWS(8, __VA_ARGS__)  \
+    IF_WORD_ROWS(9, __VA_ARGS__)  \
+    IF_WORD_ROWS(10, __VA_ARGS__) \
+    IF_WORD_ROWS(11, __VA_ARGS__) \
+    IF_WORD_ROWS(12, __VA_ARGS__) \
+    IF_WORD_ROWS(13, __VA_ARGS__)
+#define WORD_KERNEL(name, ...)         \
+    static void name(tg_step *s)       \
+    {                                  \
+        switch (s->rows) {             \
+            FOR_WORD_ROWS(__VA_ARGS__) \
+        }                              \
     }
 WORD_KERNEL(u8_by_i8, 1, 0)
 WORD_KERNEL(i8_by_i8, 1, 1)
