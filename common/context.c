@@ -152,7 +152,8 @@ tg_tile tg_tile_resolve(const tg_context *ctx, const tg_tile *tile, tg_type type
     static const tg_tile none;
     if (!tile)
         return none;
-    return ctx ? tg_tile_fill(*tile, ctx->limits, tg_kernel_bytes(type, ctx->limits, *tile))
+    return ctx && tg_sum_type(type)
+               ? tg_tile_fill(*tile, ctx->limits, tg_kernel_bytes(type, ctx->limits, *tile))
                : *tile;
 }
 

@@ -9,7 +9,7 @@
  *   a tile of C     read and written once for each block of k
  *   packing         an element of A once for each block of n, of B once;
  *                   an operand that is read in place instead costs more in every step
- * With words of inst.k elements, a step is one of words, and its loads are not beside but between.
+ * A row whose instruction takes several of k makes one step for each word of them.
  * GPUs have a model of their own (pick_gpu.c). What a ragged edge wastes is in the counts of tiles.
  * The constants are those of the cores with two FMA units of today; only their ratios matter. */
 #include "gemm.h"

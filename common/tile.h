@@ -303,6 +303,8 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
     TG_REFUSE_IF(cpu && !tg_cpu_has(l.matrix, t.inst, elem_bytes),
                  "inst.k = %lld: no such instruction here for elements of %lld bytes", t.inst.k,
                  elem_bytes)
+    TG_REFUSE_IF(cpu && t.thread.m % t.inst.m, "thread.m = %lld is not a multiple of inst.m = %lld",
+                 t.thread.m, t.inst.m)
     TG_REFUSE_IF(cpu && t.stages == 0, "stages = %lld, and words of %lld elements are staged",
                  t.stages, t.inst.k)
     TG_REFUSE_IF(matrix && elem_bytes != 8,

@@ -260,6 +260,9 @@ static void test_no_context(tg_context *ctx)
     CHECK(tg_tile_refusal(NULL, &tile, TG_F32) != NULL);
     tg_tile_resolve(NULL, &tile, TG_F32);
     tg_tile_resolve(NULL, NULL, TG_F32);
+    const tg_tile of_caches = tg_tile_at(tg_tile_find("c8x48"));
+    for (int type = 0; type < 10; type++)
+        CHECK_INT(tg_tile_resolve(ctx, &of_caches, (tg_type)type).thread.n, 48);
 }
 
 void test_other_arguments(tg_context *ctx)

@@ -291,6 +291,26 @@ static void check_fma_refusals(tg_limits l)
     check_refusal(fma, l, 8, "makes 64 elements of C, and the lanes' thread tiles hold 32");
 }
 
+/* Words of a CPU: four bytes by VNNI, 64 bytes of bf16 by AMX. */
+static void check_cpu_refusals(tg_limits l)
+{
+    tg_tile four = tg_tile_at(tg_tile_find("c13x32_i8"));
+    tg_tile tiles = tg_tile_at(tg_tile_find("c32x32_bf16"));
+    CHECK(tg_tile_check(four, l, 1).rule == NULL && tg_tile_check(tiles, l, 2).rule == NULL);
+    check_refusal(four, l, 2, "inst.k = 4: no such instruction here for elements of 2 bytes");
+    check_refusal(tiles, l, 4, "inst.k = 32: no such instruction here for elements of 4 bytes");
+    tiles.thread.m = 20;
+    check_refusal(tiles, l, 2, "thread.m = 20 is not a multiple of inst.m = 16");
+    four.stages = 0;
+    check_refusal(four, l, 1, "stages = 0, and words of 4 elements are staged");
+    four.stages = 1;
+    l.matrix = TG_CPU_AMX;
+    check_refusal(four, l, 1, "inst.k = 4: no such instruction here");
+    l.matrix = TG_CPU_VNNI;
+    CHECK(tg_tile_check(four, l, 1).rule == NULL);
+    check_refusal(tg_tile_at(tg_tile_find("c32x32_i8")), l, 1, "inst.k = 64: no such instruction");
+}
+
 static void test_rules(void)
 {
     const tg_limits gpu = {{4, 8}, 1024, 16, 255, 4, KIB(48), 0, 0, 0, 100, 0};
@@ -302,6 +322,8 @@ static void test_rules(void)
     check_matrix_refusals((tg_limits){{4, 8}, 1024, 16, 255, 4, KIB(227), 0, 0, 0, 132, 16});
     check_amd_refusals((tg_limits){{8, 8}, 1024, 16, 255, 4, KIB(64), 0, 0, 0, 104, 0x90a});
     check_fma_refusals((tg_limits){{8, 8}, 1024, 16, 255, 4, KIB(64), 0, 0, 0, 60, 0x906});
+    check_cpu_refusals((tg_limits){
+        {1, 1}, 0, 64, 32, 64, 0, KIB(32), KIB(1024), KIB(32768), 8, TG_CPU_VNNI | TG_CPU_AMX});
     tg_verdict_print(tg_tile_check(many, gpu, 4), text, sizeof text);
     CHECK_TEXT(text, "a thread accumulates in 256 registers, and has 255");
     tg_limits at_border = gpu;

@@ -61,7 +61,7 @@ typedef double tg_spin(int64_t rounds, double *sink);
 /* A B that is read in streams: rows at a time, and columns where they are made words of. */
 enum { TG_STREAMED = 16, TG_STREAM_PANEL = 64 };
 
-/* Products of words (words.h, tiles.h), for two types and an instruction. */
+/* Products of words (words.h, amx.h), for two types and an instruction. */
 typedef struct tg_words {
     tg_type a, b;
     tg_mnk inst;
