@@ -411,8 +411,8 @@ TG_API int tg_tile_print(const tg_tile *tile, char *text, size_t size);
 /* In what follows, a type is that of A and B; i32 is none.
  *
  * The tile with its zeros filled in for this device and type: warp from the lane grid, block from
- * the sizes of the caches. A tile without zeros comes back as it is, and so does one for a type that
- * A cannot have. */
+ * the sizes of the caches. A tile without zeros comes back as it is, and so does one for
+ * a type that A cannot have. */
 TG_API tg_tile tg_tile_resolve(const tg_context *ctx, const tg_tile *tile, tg_type type);
 
 /* NULL if the device can run the tiling on this type; else why not, as a sentence that names the
