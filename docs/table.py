@@ -20,10 +20,12 @@ import fnmatch
 import json
 import os
 import re
+import statistics
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BLOCK = re.compile(r"(<!-- (table|summary) ([\w.*-]+) -->\n)(.*?)(<!-- end -->)", re.S)
+FEW = 4
 
 
 def newest_logs(folder, pattern):
@@ -80,6 +82,22 @@ def ratio(result, peer):
     return next(one["median"] for one in result["runs"][0]["ratios"] if one["peer"] == peer)
 
 
+def mean_ratio(results, peer):
+    return statistics.geometric_mean(ratio(result, peer) for result in results)
+
+
+def mean_share(results):
+    return statistics.geometric_mean(result["runs"][0]["gflops"] / result["peak_gflops"] for result in results)
+
+
+def groups_of(log):
+    """{NAME: results}: problems with one label, up to its comma, of which there are a few."""
+    groups = {}
+    for result in log["results"]:
+        groups.setdefault((result["label"] or "").split(",")[0], []).append(result)
+    return {name: results for name, results in groups.items() if name and len(results) >= FEW}
+
+
 def bench_table(log):
     rate, scale = rate_of([run["gflops"] for result in log["results"] for run in result["runs"]])
     head = ["m × n × k", rate, "of peak"] + [x for peer in peers_of(log) for x in (peer, "×")]
@@ -92,29 +110,31 @@ def bench_table(log):
         for peer in peers_of(log):
             row += [f"{runs[peer]['gflops'] / scale:.1f}", f"{ratio(result, peer):.2f}"]
         rows.append(row)
-    means = log["geometric_means"]
-    rows.append(["geometric mean", "", f"{100 * means['share_of_peak']:.0f} %"] +
-                [x for peer in means["peers"] for x in ("", f"**{peer['median_ratio']:.2f}**")])
+    for name, results in (groups_of(log) | {"": log["results"]}).items():
+        rows.append(["geometric mean" + (name and f", {name}"), "", f"{100 * mean_share(results):.0f} %"] +
+                    [x for peer in peers_of(log) for x in ("", f"**{mean_ratio(results, peer):.2f}**")])
     return markdown(head, rows)
 
 
 def summary_table(logs, link_to):
-    """One line a log of a race: how it stands beside each peer."""
+    """How a race stands beside each peer: a line a log, or one for each group of its problems."""
     logs = [one for one in logs if "geometric_means" in one[2]]
     peers = list(dict.fromkeys(peer for _, _, log in logs for peer in peers_of(log)))
     head = ["list", "type", "threads", "cases", "of peak"]
     head += [x for peer in peers for x in (f"× {peer}", "worst", "best")]
     rows = []
     for name, file, log in logs:
-        means = log["geometric_means"]
-        mean = {peer["name"]: peer["median_ratio"] for peer in means["peers"]}
-        row = [f"[{name}]({link_to(file)})", log["type"], str(log["threads"]),
-               str(len(log["results"])), f"{100 * means['share_of_peak']:.0f} %"]
-        for peer in peers:
-            ratios = [ratio(result, peer) for result in log["results"]] if peer in mean else []
-            row += ([f"**{mean[peer]:.2f}**", f"{min(ratios):.2f}", f"{max(ratios):.2f}"]
-                    if ratios else ["", "", ""])
-        rows.append(row)
+        groups = groups_of(log)
+        if sum(map(len, groups.values())) < len(log["results"]):
+            groups = {"": log["results"]}
+        for group, results in groups.items():
+            row = [f"[{name}]({link_to(file)})" + (group and f" {group}"), log["type"],
+                   str(log["threads"]), str(len(results)), f"{100 * mean_share(results):.0f} %"]
+            for peer in peers:
+                ratios = [ratio(result, peer) for result in results] if peer in peers_of(log) else []
+                row += ([f"**{mean_ratio(results, peer):.2f}**", f"{min(ratios):.2f}",
+                         f"{max(ratios):.2f}"] if ratios else ["", "", ""])
+            rows.append(row)
     if logs[0][2]["backend"] != "cpu":
         for row in [head] + rows:
             del row[2]

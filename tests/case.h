@@ -62,7 +62,7 @@ typedef struct gemm_case {
     case_way way;
 } gemm_case;
 
-typedef enum case_result { CASE_PASSED, CASE_FAILED, CASE_REFUSED } case_result;
+typedef enum case_result { CASE_PASSED, CASE_FAILED, CASE_REFUSED, CASE_LEFT_OUT } case_result;
 
 /* The case with every word at its default. */
 gemm_case case_default(const char *backend);

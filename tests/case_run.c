@@ -212,6 +212,8 @@ case_result case_run(tg_context *ctx, const char *program, const gemm_case *c, d
         return CASE_REFUSED;
     if (!is_free && tg_tile_refusal(ctx, &tile, c->type))
         return CASE_REFUSED;
+    if (!test_has_time())
+        return CASE_LEFT_OUT;
     int used = snprintf(repro, sizeof repro, "REPRO: %s ", program);
     case_print(c, repro + used, sizeof repro - (size_t)used);
     watch();

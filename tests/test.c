@@ -5,10 +5,12 @@
 #include "test.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-static _Atomic int passed, failed;
+static _Atomic int passed, failed, left_out;
 
 static FILE *output(void)
 {
@@ -63,8 +65,22 @@ int test_holds(const char *text, const char *parts)
     return 1;
 }
 
+int test_has_time(void)
+{
+    static time_t began;
+    const char *seconds = getenv("TG_TEST_SECONDS");
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    began = began ? began : now.tv_sec;
+    const int has = !seconds || !*seconds || now.tv_sec - began < atoi(seconds);
+    left_out += !has;
+    return has;
+}
+
 int test_close(void)
 {
+    if (left_out)
+        fprintf(output(), "%d left out for want of time\n", left_out);
     fprintf(output(), "%d passed, %d failed\n", passed, failed);
     fflush(output());
     return failed != 0 || passed == 0;

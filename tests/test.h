@@ -17,6 +17,9 @@ int test_note(int ok, const char *file, int line, const char *format, ...)
 void test_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Does the text hold every one of the parts, which are separated by '|'? */
 int test_holds(const char *text, const char *parts);
+/* False once TG_TEST_SECONDS, if set, have passed since it was asked first; totals then say how
+ * often it was asked in vain. */
+int test_has_time(void);
 /* Prints the totals and returns the exit status. */
 int test_close(void);
 

@@ -113,10 +113,34 @@ static const level *find_level(tg_context *ctx)
 
 /* ------------------------------------------------------------------------------- the machine */
 
-static int64_t cache_bytes(int name, int64_t otherwise)
+/* The first word of a file about a cache of the first core, or "". */
+static const char *cache_fact(int index, const char *fact, char word[32])
 {
-    long bytes = sysconf(name);
-    return bytes > 0 ? bytes : otherwise;
+    char path[96];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, fact);
+    FILE *file = fopen(path, "r");
+    if (!file || fscanf(file, "%31s", word) != 1)
+        word[0] = '\0';
+    if (file)
+        fclose(file);
+    return word;
+}
+
+/* What a core can use of a level; sysconf() would add up all that the processor has, on AMD's, and
+ * knows nothing of ARM's. */
+static int64_t cache_bytes(int level, int64_t otherwise)
+{
+    char word[32];
+    for (int index = 0; *cache_fact(index, "level", word); index++) {
+        const int is_level = atoi(word) == level;
+        if (!is_level || strcmp(cache_fact(index, "type", word), "Instruction") == 0)
+            continue;
+        char *unit;
+        const int64_t count = strtoll(cache_fact(index, "size", word), &unit, 10);
+        const int64_t bytes = *unit == 'K' ? count << 10 : *unit == 'M' ? count << 20 : count;
+        return bytes > 0 ? bytes : otherwise;
+    }
+    return otherwise;
 }
 
 /* More than a few for each processor gain nothing, and the OpenMP runtime ends the process if it
@@ -218,15 +242,9 @@ static tg_status cpu_open(tg_context *ctx, int device)
                               .register_bytes = isa->vec_bytes,
                               .units = allowed_cores(),
                               .matrix = found->matrix};
-#ifdef _SC_LEVEL1_DCACHE_SIZE
-    ctx->limits.l1 = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
-    ctx->limits.l2 = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 512 << 10);
-    ctx->limits.l3 = cache_bytes(_SC_LEVEL3_CACHE_SIZE, 8 * ctx->limits.l2);
-#else
-    ctx->limits.l1 = 32 << 10;
-    ctx->limits.l2 = 512 << 10;
-    ctx->limits.l3 = 4 << 20;
-#endif
+    ctx->limits.l1 = cache_bytes(1, 32 << 10);
+    ctx->limits.l2 = cache_bytes(2, 512 << 10);
+    ctx->limits.l3 = cache_bytes(3, 8 * ctx->limits.l2);
     return TG_OK;
 }
 

@@ -110,8 +110,8 @@ NAME(steps)(VECTOR *acc, int mr, int nv, int is_masked, register_mask mask, int 
             EACH (j, nv)
                 acc[i * nv + j] += a[i * a_row] * b_now[j];
         if (fetches)
-            EACH (j, nv)
-                __builtin_prefetch(b + ahead + j * TG_V);
+            EACH (line, LINES(nv * sizeof(VECTOR)))
+                __builtin_prefetch((const char *)(b + ahead) + line * LINE);
         if (fetches && is_k_major)
             EACH (line, LINES(mr * sizeof(TG_T)))
                 __builtin_prefetch((const char *)(a + FETCH_STEPS * a_col) + line * LINE);
@@ -163,10 +163,10 @@ NAME(across)(int mr, int nv, int is_masked, int64_t a_col, int64_t b_row, tg_ste
 
 /* A lies along k. There are no registers to fetch C row by row. Pointers move from row to row: to
  * know where each row is takes more registers than there are. */
-static inline __attribute__((always_inline)) void NAME(along)(int mr, int nv, int is_masked,
-                                                              const tg_step *s)
+static inline __attribute__((always_inline)) void
+NAME(along)(int mr, int nv, int is_masked, int64_t b_row, int64_t ahead, const tg_step *s)
 {
-    const int64_t a_row = s->a_row, b_row = s->b_row, c_row = s->c_row, with = s->steps_that_fetch;
+    const int64_t a_row = s->a_row, c_row = s->c_row, with = s->steps_that_fetch;
     const register_mask mask = NAME(mask)(nv, is_masked, s);
     const TG_T *rows = s->a;
     TG_T *c = s->c;
@@ -189,7 +189,7 @@ static inline __attribute__((always_inline)) void NAME(along)(int mr, int nv, in
             for (int i = 0; i < mr; i++, at += c_row)
                 NAME(fetch_row)(at, nv);
             NAME(steps)
-            (acc, mr, nv, is_masked, mask, 0, 1, s->ahead, with, a_row, 1, b_row, &a, &b);
+            (acc, mr, nv, is_masked, mask, 0, 1, ahead, with, a_row, 1, b_row, &a, &b);
         }
         NAME(steps)
         (acc, mr, nv, is_masked, mask, 0, 0, 0, s->k - with, a_row, 1, b_row, &a, &b);
@@ -212,13 +212,17 @@ static inline __attribute__((always_inline)) void NAME(outer)(int mr, int nv, in
     if (is_k_major)
         NAME(across)(mr, nv, is_masked, s->a_col, s->b_row, s);
     else
-        NAME(along)(mr, nv, is_masked, s);
+        NAME(along)(mr, nv, is_masked, s->b_row, s->ahead, s);
 }
 
 /* The same on packed panels: strides that the compiler knows cost no instructions. */
-static inline __attribute__((always_inline)) void NAME(packed)(int mr, int nv, tg_step *s)
+static inline __attribute__((always_inline)) void NAME(packed)(int mr, int nv, int is_k_major,
+                                                               tg_step *s)
 {
-    NAME(across)(mr, nv, 0, mr, nv * TG_V, s);
+    if (is_k_major)
+        NAME(across)(mr, nv, 0, mr, nv * TG_V, s);
+    else
+        NAME(along)(mr, nv, 0, nv * TG_V, FETCH_STEPS * nv * TG_V, s);
 }
 
 static inline __attribute__((always_inline)) void NAME(dot)(int mr, int nv, const tg_step *s)
