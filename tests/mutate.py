@@ -17,6 +17,7 @@ import tempfile
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CALLS, KERNEL, PACK = "backends/cpu/gemm.c", "backends/cpu/microkernel.h", "backends/cpu/pack.h"
 LOOPS, STAGE, DIRECT = (f"backends/cpu/{name}.h" for name in ("loops", "stage", "direct"))
+TURNED = "backends/cpu/turned.h"
 CONVERT, WORDS = "backends/cpu/convert.h", "backends/cpu/words.h"
 WORDS_PACK = "backends/cpu/words_pack.h"
 CALL, CHECK, TILE, PICK = "common/gemm.c", "common/check.c", "common/tile.h", "common/pick.c"
@@ -55,7 +56,11 @@ MUTATIONS = [
      "wait_for(t); /* A and B are staged, before they are read */", ""),
     ("the last warps are left out", LOOPS, "end = (t->me + 1) * warps / t->size",
      "end = (t->me + 1) * (warps / t->size)"),
-    ("every thread streams all of C", CALLS, " || j.is_direct || j.is_streamed;", ";"),
+    ("every thread streams all of C", CALLS, " || j.is_direct || j.is_streamed || j.is_turned;", ";"),
+    ("a stream's panels all add to the first one's sums", KERNEL, "        sums += nv * TG_V;\n", ""),
+    ("the rest of k in turned columns is the first one's", TURNED, "of[j * TG_V + i][p];", "of[j * TG_V][p];"),
+    ("a turned corner forgets C", TURNED, "s->beta != 0 && col < columns", "0"),
+    ("blocks of k of turned columns begin anew", DIRECT, "s.beta = k == 0 ? p->beta : 1;\n            j->isa", "s.beta = p->beta;\n            j->isa"),
     ("the plan of an empty problem stays", CALL, "    ctx->given.size = 0; /* the plan", "    /* the plan"),
     ("an empty problem is given a workspace", CALL, "tg_problem_is_empty(p) ? 0 : ctx->backend->workspace",
      "ctx->backend->workspace"),

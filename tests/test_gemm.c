@@ -300,6 +300,20 @@ static void run_random(tg_context *ctx, const char *backend, const effort *e)
     }
 }
 
+/* Shared out to threads, a few rows and much of B have a way of their own. */
+static void run_few_rows(tg_context *ctx, const char *backend)
+{
+    for (int i = 0; i < 2 * 2 * 6; i++) {
+        gemm_case c = case_default(backend);
+        c.type = i % 2 ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "%s", i / 2 % 2 ? "NT" : "NN");
+        c.m = 1 + i / 4, c.n = 20, c.k = 100000 / c.m; /* more threads than vectors */
+        c.beta = 2;
+        c.threads = 4;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+}
+
 static int run_one(tg_context *ctx, const char *backend, int count, char **words)
 {
     gemm_case c = case_default(backend);
@@ -333,6 +347,8 @@ int main(int argc, char **argv)
     }
     run_all(ctx, backend, &e);
     run_random(ctx, backend, &e);
+    if (strcmp(backend, "cpu") == 0)
+        run_few_rows(ctx, backend);
     tg_close(ctx);
     return test_close();
 }

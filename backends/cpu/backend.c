@@ -36,14 +36,22 @@ typedef struct level {
 
 extern const tg_isa tg_isa_portable, tg_isa_avx2, tg_isa_avx512;
 
-static const level levels[] = {
 #if defined(TG_HAS_ISA_AVX512)
-    {"amx", &tg_isa_avx512, TG_CPU_VNNI | TG_CPU_AMX},
-    {"vnni", &tg_isa_avx512, TG_CPU_VNNI},
-    {"avx512", &tg_isa_avx512, 0},
+#define AVX512 &tg_isa_avx512
+#else
+#define AVX512 NULL /* was left out */
 #endif
 #if defined(TG_HAS_ISA_AVX2)
-    {"avx2", &tg_isa_avx2, 0},
+#define AVX2 &tg_isa_avx2
+#else
+#define AVX2 NULL
+#endif
+static const level levels[] = {
+#if defined(__x86_64__)
+    {"amx", AVX512, TG_CPU_VNNI | TG_CPU_AMX},
+    {"vnni", AVX512, TG_CPU_VNNI},
+    {"avx512", AVX512, 0},
+    {"avx2", AVX2, 0},
 #endif
     {"portable", &tg_isa_portable, 0},
 };
@@ -57,6 +65,9 @@ static int has_f16c(void)
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
 
+#endif
+
+#if defined(TG_HAS_ISA_AVX512)
 /* Tiles of bf16 and of bytes; the system must allow them to this process, since they make the state
  * of a thread larger. */
 static int has_amx(void)

@@ -27,12 +27,13 @@ typedef struct tg_step {
     int64_t a_row, a_col, b_row, c_row;
     const char *next, *next_end; /* needed soon: run may fetch some of it, and moves next on */
     int rows, columns;
-    int64_t more; /* tiles of as many rows, below this one */
+    int64_t more; /* tiles like this one, each so many elements from the one before: */
+    int64_t a_next, b_next, c_next;
     /* Kernels that read rows of A fetch what lies so many elements ahead of b, in the first steps.
      */
     int64_t ahead, steps_that_fetch;
     /* Kernels that read rows of A can begin with sums, and leave them there instead of in c: whole
-     * vectors, sums_row elements from row to row. */
+     * vectors, sums_row elements from row to row, and b_next from tile to tile. */
     void *sums;
     int64_t sums_row;
     int begins_with_sums, leaves_sums;
@@ -59,7 +60,8 @@ typedef void tg_add(void *c, int64_t c_row, int64_t c_col, const float *tile, in
 typedef double tg_spin(int64_t rounds, double *sink);
 
 /* A B that is read in streams: rows at a time, and columns where they are made words of. */
-enum { TG_STREAMED = 16, TG_STREAM_PANEL = 64 };
+enum { TG_TURNED_ROWS = 4, TG_TURNED_VECTORS = 2 };
+enum { TG_STREAMED = 8, TG_STREAMED_WORDS = 16, TG_STREAM_PANEL = 64 };
 
 /* Products of words (words.h, amx.h), for two types and an instruction. */
 typedef struct tg_words {
@@ -81,6 +83,10 @@ typedef struct tg_isa {
     tg_copy *widen[TG_TYPES], *narrow[TG_TYPES];
     tg_add *add;
     tg_spin *spin[TG_CPU_KINDS];
+    /* Up to TG_TURNED_ROWS rows times columns that lie along k, b_row from one to the next: up to
+     * TG_TURNED_VECTORS vectors of so many. */
+    void (*turned[TG_CPU_KINDS])(tg_step *step);
+    int turned_columns[TG_CPU_KINDS];
     const tg_words *words; /* up to one without types */
 } tg_isa;
 
@@ -112,7 +118,8 @@ typedef struct tg_job {
     int is_direct;                /* one block, and nothing to stage */
     tg_step step;                 /* then: what all steps have in common, */
     tg_rows rows;                 /* and how those of C are shared out to tiles */
-    int is_streamed;              /* few rows, and B is read once, along its rows */
+    int is_streamed;              /* few rows, and B is read once, along its rows, */
+    int is_turned;                /* or along its columns */
     const tg_item *items;         /* their data; NULL: batch items, so many bytes apart: */
     int64_t a_item, b_item, c_item;
 } tg_job;

@@ -36,6 +36,8 @@ static void multiply_directly(const tg_job *j, tg_item item, range rows, range c
         s.c = c + n * bytes;
         s.rows = r.height;
         s.more = r.tall - 1;
+        s.a_next = r.height * s.a_row;
+        s.c_next = r.height * s.c_row;
         j->kernel.run(&s);
         if (r.low == 0)
             continue;
@@ -43,7 +45,36 @@ static void multiply_directly(const tg_job *j, tg_item item, range rows, range c
         s.c = c + (tall_rows * s.c_row + n) * bytes;
         s.rows = r.height - 1;
         s.more = r.low - 1;
+        s.a_next -= s.a_row;
+        s.c_next -= s.c_row;
         j->kernel.run(&s);
+    }
+}
+
+/* A few rows of A times a B whose columns lie along k (turned.h): each is read from end to end. */
+static void multiply_turned(const tg_job *j, tg_item item, range cols)
+{
+    const tg_problem *p = j->p;
+    const int kind = tg_cpu_kind(p->a.type);
+    enum { PAGE = 4096, STREAMS = 16 }; /* that are well fetched side by side */
+    const int64_t bytes = j->bytes, vector = j->isa->turned_columns[kind];
+    const int64_t streams = p->b.col_stride * bytes % PAGE == 0 ? STREAMS / 2 : STREAMS;
+    const int64_t most = vector * tg_clamp(streams / vector, 1, TG_TURNED_VECTORS);
+    tg_step s = {.a_row = p->a.row_stride,
+                 .b_row = p->b.col_stride,
+                 .c_row = p->c.row_stride,
+                 .rows = (int)p->m,
+                 .alpha = p->alpha};
+    for (int64_t n = cols.begin; n < cols.end; n += most) {
+        s.columns = (int)tg_min(most, cols.end - n);
+        s.c = (char *)item.c + n * bytes;
+        for (int64_t k = 0; k < p->k; k += j->slice) {
+            s.k = tg_min(j->slice, p->k - k);
+            s.a = (const char *)item.a + k * bytes;
+            s.b = (const char *)item.b + (n * s.b_row + k) * bytes;
+            s.beta = k == 0 ? p->beta : 1;
+            j->isa->turned[kind](&s);
+        }
     }
 }
 
@@ -107,7 +138,7 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
 {
     const tg_problem *p = j->p;
     const int64_t bytes = j->sum_bytes, block_k = j->slice;
-    const int64_t rows_at_once = tg_max(TG_STREAMED, j->tile.inst.k);
+    const int64_t rows_at_once = j->words ? tg_max(TG_STREAMED_WORDS, j->tile.inst.k) : TG_STREAMED;
     const int64_t panel = j->words ? TG_STREAM_PANEL : j->tile.thread.n;
     void (*const run)(tg_step *) = j->words ? j->words->stream : j->kernel.run;
     stream x = {.a_bytes = (int64_t)tg_type_size(p->a.type),
@@ -116,10 +147,13 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                 .is_c_beside = j->add || j->isa->narrow[p->c.type - 1] != j->copy_sums,
                 .beside = t->sums + j->plane};
     x.converts = x.a_bytes != j->bytes;
+    const int runs_on = !x.converts && !j->words; /* from panel to panel */
     tg_step s = {.a_col = 1,
                  .c_row = x.is_c_beside ? j->sums_row : p->c.row_stride,
                  .sums_row = j->sums_row,
                  .rows = (int)p->m,
+                 .b_next = panel,
+                 .c_next = panel,
                  .alpha = j->add ? 1 : p->alpha};
     for (int64_t n = cols.begin; n < cols.end; n += j->tile.block.n) {
         const int64_t n_end = tg_min(cols.end, n + j->tile.block.n);
@@ -136,8 +170,9 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
             s.leaves_sums = k + s.k < k_end;
             s.beta = j->add ? 0 : k < block_k ? p->beta : 1;
             read_a(j, t, &x, item.a, k, &s);
-            for (int64_t at = n; at < n_end; at += panel) {
+            for (int64_t at = n; at < n_end; at += panel * (1 + s.more)) {
                 s.columns = (int)tg_min(panel, n_end - at);
+                s.more = runs_on ? tg_max(0, (n_end - at) / panel - 1) : 0;
                 read_b(j, t, &x, (const char *)item.b + (k * p->b.row_stride + at) * x.b_bytes, &s);
                 s.c = c + (at - n) * bytes;
                 s.sums = t->sums + (at - n) * bytes;

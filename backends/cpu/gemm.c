@@ -72,6 +72,17 @@ static int is_streamed(const tg_job *j)
            (converts ? j->tile.stages == 1 : is_in_place_whole(j));
 }
 
+/* Are there few rows, and columns that lie along k as kernels take them? */
+static int is_turned(const tg_job *j)
+{
+    const tg_problem *p = j->p;
+    return p->m <= TG_TURNED_ROWS && p->b.row_stride == 1 && p->b.col_stride != 1 &&
+           p->a.col_stride == 1 && p->c.col_stride == 1 && p->c.type == p->a.type &&
+           (int64_t)tg_type_size(p->a.type) == j->bytes && !(p->flags & TG_PACKED) &&
+           j->tile.form == TG_OUTER && j->tile.stages == 1 && j->tile.slices == 1 &&
+           j->kernel.grain;
+}
+
 static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
                      const tg_plan *plan)
 {
@@ -110,9 +121,16 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.is_direct = is_ragged && is_in_place_whole(&j) && p->k <= j.slice && p->m <= t->block.m &&
                   (is_b_near || p->n <= t->warp.n);
     j.is_streamed = is_ragged && !j.is_direct && is_streamed(&j);
+    if (j.is_streamed) /* along its rows as far as the sums of all columns stay near */
+        j.tile.block.n = (int)tg_max(
+            t->block.n, tg_round_down(l->l2 / 4 / j.sum_bytes / tg_max(p->m, 1), TG_STREAM_PANEL));
+    j.is_turned = is_turned(&j);
+    if (j.is_turned)
+        j.a_bytes = j.b_bytes = 0;
     /* With nothing to stage together, or too little, each thread takes a strip of its own. */
-    const int in_place = j.is_streamed || ((plan->a_in_place || a_packed) &&
-                                           (plan->b_in_place || b_packed) && j.kernel.grain);
+    const int in_place =
+        j.is_streamed || j.is_turned ||
+        ((plan->a_in_place || a_packed) && (plan->b_in_place || b_packed) && j.kernel.grain);
     j.a_bytes = a_packed ? 0 : j.a_bytes;
     j.b_bytes = b_packed ? 0 : j.b_bytes;
     const int64_t grain_m = in_place ? t->warp.m : t->block.m;
@@ -125,7 +143,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.grain = j.strips_cut_m ? grain_m : grain_n;
     j.pieces = j.strips_cut_m ? pieces_m : pieces_n;
     j.cells = p->batch * j.strips;
-    j.is_each_alone = j.cells >= plan->threads || j.is_direct || j.is_streamed;
+    j.is_each_alone = j.cells >= plan->threads || j.is_direct || j.is_streamed || j.is_turned;
     j.step = (tg_step){.k = p->k,
                        .a_row = p->a.row_stride,
                        .a_col = p->a.col_stride,
@@ -237,6 +255,8 @@ static void run_cells(const tg_job *j, const tg_plan *plan, char *workspace, int
         const tg_item item = cell_at(j, cell, &rows, &cols);
         if (j->is_streamed)
             multiply_streaming(j, &t, item, cols);
+        else if (j->is_turned)
+            multiply_turned(j, item, cols);
         else
             multiply_cell(j, &t, item, rows, cols);
     }

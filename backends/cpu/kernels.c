@@ -111,6 +111,7 @@ enum { MOST_ACCUMULATORS = 40, MOST_VECTORS = 8 };
 #define NAME(x) x##_float
 #define WIDE(x) JOIN(x##_float_, TG_V)
 #include "pack.h"
+#include "turned.h"
 #undef WIDE
 #undef NAME
 #undef TG_V
@@ -146,6 +147,7 @@ enum { MOST_ACCUMULATORS = 40, MOST_VECTORS = 8 };
 #define NAME(x) x##_double
 #define WIDE(x) JOIN(x##_double_, TG_V)
 #include "pack.h"
+#include "turned.h"
 #undef WIDE
 #undef NAME
 #undef TG_V
@@ -197,6 +199,11 @@ static int is_packed(const tg_step *s, int mr, int nr, tg_form form)
     return form == TG_OUTER_T ? s->a_col == s->rows && 2 * s->rows > mr : s->rows == mr;
 }
 
+static int is_stream(const tg_step *s, int nr)
+{
+    return s->leaves_sums && s->k == TG_STREAMED && s->columns == nr;
+}
+
 /* One function for each type and row. Rows whose vec is wider than a register, or whose
  * accumulators are more than there are, are left empty.
  * The CPU's own rows (no block of their own) that fill the register have a body for every smaller
@@ -229,6 +236,10 @@ static int is_packed(const tg_step *s, int mr, int nr, tg_form form)
     case count:                                                          \
         if ((count) > (mr))                                              \
             return;                                                      \
+        if ((form) == TG_OUTER && is_stream(step, (nv) * (vec))) {       \
+            stream_##ctype##_##vec(count, nv, step);                     \
+            return;                                                      \
+        }                                                                \
         IF_VECTORS(1, ctype, count, nv, vec, form)                       \
         IF_VECTORS(2, ctype, count, nv, vec, form)                       \
         IF_VECTORS(3, ctype, count, nv, vec, form)                       \
@@ -315,4 +326,6 @@ const tg_isa JOIN(tg_isa_, TG_ISA) = {
     {copy_float, copy_double, narrow_f16, narrow_bf16, NULL, NULL, copy_float},
     add_i32,
     {spin_float, spin_double},
+    {turned_float, turned_double},
+    {FLOATS, DOUBLES},
     words_table};

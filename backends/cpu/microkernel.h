@@ -66,10 +66,10 @@ static inline __attribute__((always_inline)) register_mask NAME(mask)(int nv, in
     return NAME(first)(is_masked ? s->columns - (nv - 1) * TG_V : 0);
 }
 
-/* c := alpha * acc + beta * c. Returns where the row below is. */
-static inline __attribute__((always_inline)) TG_T *NAME(update)(VECTOR *acc, int mr, int nv,
-                                                                int is_masked, register_mask mask,
-                                                                TG_T *c, const tg_step *s)
+/* c := alpha * acc + beta * c. */
+static inline __attribute__((always_inline)) void NAME(update)(VECTOR *acc, int mr, int nv,
+                                                               int is_masked, register_mask mask,
+                                                               TG_T *c, const tg_step *s)
 {
     const TG_T alpha = (TG_T)s->alpha, beta = (TG_T)s->beta;
     const int64_t c_row = s->c_row;
@@ -91,41 +91,47 @@ static inline __attribute__((always_inline)) TG_T *NAME(update)(VECTOR *acc, int
             }
             c += c_row;
         }
-    return c;
 }
 
-/* acc += a * b over k. A lies along k, or across it (k-major): then it is fetched ahead like B. */
+/* acc += a * b at one k. */
+static inline __attribute__((always_inline)) void NAME(multiply)(VECTOR *acc, int mr, int nv,
+                                                                 int is_masked, register_mask mask,
+                                                                 const TG_T *a, int64_t a_row,
+                                                                 const TG_T *b)
+{
+    VECTOR b_now[MOST_VECTORS];
+    EACH (j, nv)
+        b_now[j] = NAME(load)(b + j * TG_V, is_masked && j == nv - 1, mask);
+    EACH (i, mr)
+        EACH (j, nv)
+            acc[i * nv + j] += a[i * a_row] * b_now[j];
+}
+
+static inline __attribute__((always_inline)) void NAME(fetch)(const TG_T *at, int count, int rw)
+{
+    EACH (line, LINES(count * sizeof(TG_T)))
+        if (rw)
+            __builtin_prefetch((const char *)at + line * LINE, 1);
+        else
+            __builtin_prefetch((const char *)at + line * LINE);
+}
+
+/* The same over k. An A that lies across it is fetched ahead like B. */
 static inline __attribute__((always_inline)) void
 NAME(steps)(VECTOR *acc, int mr, int nv, int is_masked, register_mask mask, int is_k_major,
             int fetches, int64_t ahead, int64_t k, int64_t a_row, int64_t a_col, int64_t b_row,
-            const TG_T **a_at, const TG_T **b_at)
+            const TG_T **a, const TG_T **b)
 {
-    const TG_T *a = *a_at, *b = *b_at;
-    VECTOR b_now[MOST_VECTORS];
 #pragma GCC unroll 4
     for (int64_t p = 0; p < k; p++) {
-        EACH (j, nv)
-            b_now[j] = NAME(load)(b + j * TG_V, is_masked && j == nv - 1, mask);
-        EACH (i, mr)
-            EACH (j, nv)
-                acc[i * nv + j] += a[i * a_row] * b_now[j];
+        NAME(multiply)(acc, mr, nv, is_masked, mask, *a, a_row, *b);
         if (fetches)
-            EACH (line, LINES(nv * sizeof(VECTOR)))
-                __builtin_prefetch((const char *)(b + ahead) + line * LINE);
+            NAME(fetch)(*b + ahead, nv * TG_V, 0);
         if (fetches && is_k_major)
-            EACH (line, LINES(mr * sizeof(TG_T)))
-                __builtin_prefetch((const char *)(a + FETCH_STEPS * a_col) + line * LINE);
-        a += a_col;
-        b += b_row;
+            NAME(fetch)(*a + FETCH_STEPS * a_col, mr, 0);
+        *a += a_col;
+        *b += b_row;
     }
-    *a_at = a;
-    *b_at = b;
-}
-
-static inline __attribute__((always_inline)) void NAME(fetch_row)(const TG_T *c, int nv)
-{
-    EACH (line, LINES(nv * sizeof(VECTOR)))
-        __builtin_prefetch((const char *)c + line * LINE, 1);
 }
 
 /* A is k-major. C is best fetched a row at a time, and late: all at once it keeps A and B waiting,
@@ -135,16 +141,16 @@ NAME(across)(int mr, int nv, int is_masked, int64_t a_col, int64_t b_row, tg_ste
 {
     const register_mask mask = NAME(mask)(nv, is_masked, s);
     const char *next = s->next;
-    const TG_T *rows = s->a;
+    const TG_T *tile_a = s->a, *tile_b = s->b;
     TG_T *c = s->c;
-    for (int64_t more = s->more; more >= 0; more--, rows += mr) {
-        const TG_T *a = rows, *b = s->b, *c_row = c;
+    for (int64_t more = s->more; more >= 0; more--) {
+        const TG_T *a = tile_a, *b = tile_b, *c_row = c;
         VECTOR acc[MOST_ACCUMULATORS]; /* not of the caller: clang 14 would keep that in memory */
         EACH (i, mr * nv)
             acc[i] = (VECTOR){0};
         for (int64_t left = s->k / STEPS; left > 0; left--) {
             if (left < mr + FETCH_ROWS_AHEAD) {
-                NAME(fetch_row)(c_row, nv);
+                NAME(fetch)(c_row, nv * TG_V, 1);
                 c_row += s->c_row;
             }
             if (next < s->next_end)
@@ -156,7 +162,10 @@ NAME(across)(int mr, int nv, int is_masked, int64_t a_col, int64_t b_row, tg_ste
         }
         for (int64_t left = s->k % STEPS; left > 0; left--)
             NAME(steps)(acc, mr, nv, is_masked, mask, 1, 0, 0, 1, 1, a_col, b_row, &a, &b);
-        c = NAME(update)(acc, mr, nv, is_masked, mask, c, s);
+        NAME(update)(acc, mr, nv, is_masked, mask, c, s);
+        tile_a += s->a_next;
+        tile_b += s->b_next;
+        c += s->c_next;
     }
     s->next = next;
 }
@@ -168,15 +177,15 @@ NAME(along)(int mr, int nv, int is_masked, int64_t b_row, int64_t ahead, const t
 {
     const int64_t a_row = s->a_row, c_row = s->c_row, with = s->steps_that_fetch;
     const register_mask mask = NAME(mask)(nv, is_masked, s);
-    const TG_T *rows = s->a;
-    TG_T *c = s->c;
-    for (int64_t more = s->more; more >= 0; more--, rows += mr * a_row) {
-        const TG_T *a = rows, *b = s->b;
+    const TG_T *tile_a = s->a, *tile_b = s->b;
+    TG_T *c = s->c, *tile_sums = s->sums;
+    for (int64_t more = s->more; more >= 0; more--) {
+        const TG_T *a = tile_a, *b = tile_b;
         VECTOR acc[MOST_ACCUMULATORS];
         EACH (i, mr * nv)
             acc[i] = (VECTOR){0};
         if (s->begins_with_sums) {
-            const TG_T *sums = s->sums;
+            const TG_T *sums = tile_sums;
             EACH (i, mr) {
                 EACH (j, nv)
                     acc[i * nv + j] = *(const LOOSE *)(sums + j * TG_V);
@@ -187,22 +196,52 @@ NAME(along)(int mr, int nv, int is_masked, int64_t b_row, int64_t ahead, const t
             const TG_T *at = c;
 #pragma GCC unroll 1
             for (int i = 0; i < mr; i++, at += c_row)
-                NAME(fetch_row)(at, nv);
+                NAME(fetch)(at, nv * TG_V, 1);
             NAME(steps)
             (acc, mr, nv, is_masked, mask, 0, 1, ahead, with, a_row, 1, b_row, &a, &b);
         }
         NAME(steps)
         (acc, mr, nv, is_masked, mask, 0, 0, 0, s->k - with, a_row, 1, b_row, &a, &b);
         if (s->leaves_sums) {
-            TG_T *sums = s->sums;
+            TG_T *sums = tile_sums;
             EACH (i, mr) {
                 EACH (j, nv)
                     *(LOOSE *)(sums + j * TG_V) = acc[i * nv + j];
                 sums += s->sums_row;
             }
         } else {
-            c = NAME(update)(acc, mr, nv, is_masked, mask, c, s);
+            NAME(update)(acc, mr, nv, is_masked, mask, c, s);
         }
+        tile_a += s->a_next;
+        tile_b += s->b_next;
+        tile_sums += s->b_next;
+        c += s->c_next;
+    }
+}
+
+/* The same over TG_STREAMED of k that are not the last, in whole vectors, and with nothing in the
+ * way: memory is the limit, if the instructions between its lines are few. */
+static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, const tg_step *s)
+{
+    const int64_t a_row = s->a_row, b_row = s->b_row, sums_row = s->sums_row;
+    const TG_T *a = s->a, *b = s->b;
+    TG_T *sums = s->sums;
+    for (int64_t more = s->more; more >= 0; more--) {
+        VECTOR acc[MOST_ACCUMULATORS];
+        EACH (i, mr)
+            EACH (j, nv) {
+                const TG_T *at = sums + i * sums_row + j * TG_V;
+                acc[i * nv + j] = (VECTOR){0};
+                if (s->begins_with_sums)
+                    acc[i * nv + j] = *(const LOOSE *)at;
+            }
+        EACH (p, TG_STREAMED)
+            NAME(multiply)(acc, mr, nv, 0, NAME(first)(0), a + p, a_row, b + p * b_row);
+        EACH (i, mr)
+            EACH (j, nv)
+                *(LOOSE *)(sums + i * sums_row + j * TG_V) = acc[i * nv + j];
+        b += nv * TG_V;
+        sums += nv * TG_V;
     }
 }
 
