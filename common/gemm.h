@@ -202,9 +202,10 @@ static inline int tg_is_near(const tg_problem *p, int64_t lines, int64_t bytes, 
     return (double)lines * (double)p->k * (double)bytes <= 0.75 * (double)l->l1;
 }
 
-/* Is it a few rows, of which so many words of B are used at once that it is best read where it is?
+/* A B that is read in long streams serves so many rows of words, or tiles of others. Is it a few
+ * rows, of which so many words of B are used at once that it is best read where it is?
  */
-enum { TG_STREAM_ROWS = 16 };
+enum { TG_STREAM_ROWS = 16, TG_STREAM_TILES = 2 };
 static inline int tg_streams_words(const tg_problem *p, tg_tile t)
 {
     return t.inst.k > 1 && p->m <= tg_min(t.thread.m, TG_STREAM_ROWS) && p->a.col_stride == 1 &&

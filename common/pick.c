@@ -21,6 +21,7 @@ static const double cycles_of_far_vector = 30; /* of C from beyond L2, fetched a
 static const int64_t most_misses = 12;         /* that a core waits for at a time */
 static const double cycles_to_transpose = 1, cycles_to_copy = 0.5;  /* one element, packing it */
 static const double cycles_to_weave = 0.9, cycles_to_stream = 0.15; /* one element, to words */
+static const double cycles_k_major = 0.5;       /* a step of OUTER_T, which fetches A ahead too */
 static const double cycles_of_split_load = 0.2; /* a vector of B across two lines of L1, */
 static const double cycles_of_far_split = 0.8;  /* or beyond L1 */
 static const double cycles_of_crowding = 2; /* rows half a page apart, or more, share cache sets */
@@ -59,6 +60,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     double step = (accumulators / t.inst.m + fmas_not_overlapped) / fmas_per_cycle;
     step = step > fma_latency ? step : fma_latency;
     step += cycles_per_load * (t.thread.m + vectors);
+    step += t.form == TG_OUTER_T && t.inst.k == 1 ? cycles_k_major : 0;
     /* If nothing is packed, a kernel goes down all rows before it takes the next columns. */
     const int64_t columns = plan->a_in_place && plan->b_in_place ? t.thread.n : p->n;
     const int is_far = !tg_is_near(p, t.thread.m + columns, bytes, l);
@@ -129,8 +131,9 @@ static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg
     const int a_can =
         is_read(&p->a, best->tile, bytes) &&
         (best->tile.form == TG_OUTER ? p->a.col_stride == 1 : p->a.row_stride == 1 && is_a_small);
+    const int tiles = best->tile.form == TG_OUTER ? TG_STREAM_TILES : 1; /* that share it */
     const int b_can = p->b.col_stride == 1 && is_read(&p->b, best->tile, bytes) &&
-                      (is_b_small || p->m <= best->tile.thread.m);
+                      (is_b_small || p->m <= tiles * best->tile.thread.m);
     const tg_plan stated = *best;
     double best_cycles = 0;
     for (int way = 0; way < 4; way++) {

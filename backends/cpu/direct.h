@@ -134,6 +134,19 @@ static void finish_slice(const tg_job *j, const stream *x, int is_first, int is_
                                       x->columns);
 }
 
+/* The same columns for all rows, a tile of them at a time: what was read of B is in L1 or L2 then.
+ */
+static void run_rows(const tg_job *j, void (*run)(tg_step *), tg_step s)
+{
+    for (int64_t left = j->rows.tall + j->rows.low; left > 0; left--) {
+        s.rows = j->rows.height - (left <= j->rows.low);
+        run(&s);
+        s.a = (const char *)s.a + s.rows * s.a_row * j->bytes;
+        s.c = (char *)s.c + s.rows * s.c_row * j->sum_bytes;
+        s.sums = (char *)s.sums + s.rows * s.sums_row * j->sum_bytes;
+    }
+}
+
 static void multiply_streaming(const tg_job *j, const team *t, tg_item item, range cols)
 {
     const tg_problem *p = j->p;
@@ -151,7 +164,6 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
     tg_step s = {.a_col = 1,
                  .c_row = x.is_c_beside ? j->sums_row : p->c.row_stride,
                  .sums_row = j->sums_row,
-                 .rows = (int)p->m,
                  .b_next = panel,
                  .c_next = panel,
                  .alpha = j->add ? 1 : p->alpha};
@@ -176,7 +188,7 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                 read_b(j, t, &x, (const char *)item.b + (k * p->b.row_stride + at) * x.b_bytes, &s);
                 s.c = c + (at - n) * bytes;
                 s.sums = t->sums + (at - n) * bytes;
-                run(&s);
+                run_rows(j, run, s);
             }
             if (!s.leaves_sums)
                 finish_slice(j, &x, k < block_k, k + s.k == p->k);

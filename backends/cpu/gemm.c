@@ -68,7 +68,7 @@ static int is_streamed(const tg_job *j)
     const int converts = (int64_t)tg_type_size(p->a.type) != j->bytes;
     if (j->words)
         return tg_streams_words(p, j->tile);
-    return j->tile.form == TG_OUTER && p->m <= j->tile.thread.m &&
+    return j->tile.form == TG_OUTER && p->m <= TG_STREAM_TILES * j->tile.thread.m &&
            (converts ? j->tile.stages == 1 : is_in_place_whole(j));
 }
 
