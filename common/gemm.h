@@ -202,6 +202,10 @@ static inline int tg_is_near(const tg_problem *p, int64_t lines, int64_t bytes, 
     return (double)lines * (double)p->k * (double)bytes <= 0.75 * (double)l->l1;
 }
 
+/* With no more of k than this, C is what takes the time: a CPU writes it row by row, if A and B are
+ * read where they are. */
+enum { TG_FLAT_K = 16 };
+
 /* A B that is read in long streams serves so many rows of words, or tiles of others. Is it a few
  * rows, of which so many words of B are used at once that it is best read where it is?
  */

@@ -64,11 +64,13 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     /* If nothing is packed, a kernel goes down all rows before it takes the next columns. */
     const int64_t columns = plan->a_in_place && plan->b_in_place ? t.thread.n : p->n;
     const int is_far = !tg_is_near(p, t.thread.m + columns, bytes, l);
-    if (plan->b_in_place && p->b.row_stride % t.vec)
+    const int is_flat =
+        plan->a_in_place && plan->b_in_place && p->k <= TG_FLAT_K && t.form == TG_OUTER;
+    if (plan->b_in_place && p->b.row_stride % t.vec && !is_flat)
         step += (is_far ? cycles_of_far_split : cycles_of_split_load) * vectors;
     const int64_t a_stride = t.form == TG_OUTER ? p->a.row_stride : p->a.col_stride;
-    if ((plan->a_in_place && a_stride % (2048 / bytes) == 0) ||
-        (plan->b_in_place && p->b.row_stride % (2048 / bytes) == 0))
+    if (!is_flat && ((plan->a_in_place && a_stride % (2048 / bytes) == 0) ||
+                     (plan->b_in_place && p->b.row_stride % (2048 / bytes) == 0)))
         step += cycles_of_crowding;
     const double tiles =
         (double)tg_ceil_div(p->m, t.thread.m) * (double)tg_ceil_div(p->n, t.thread.n);
@@ -81,6 +83,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
         far = cycles_of_far_vector;
     if (is_c_far && t.form == TG_OUTER_T && p->k < 8)
         far = 1.5 * cycles_of_far_vector;
+    far = is_flat ? 0 : far;
     const double vector_of_c = cycles_per_vector_of_c + far;
     double sum = tiles * (steps * step + k_blocks * (cycles_per_tile + accumulators * vector_of_c));
     if (!plan->a_in_place && t.form == TG_OUTER)

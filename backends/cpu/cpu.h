@@ -116,6 +116,7 @@ typedef struct tg_job {
     int strips_cut_m;             /* strips are rows of C, else columns */
     int is_each_alone;            /* each thread takes whole cells, else all work on one */
     int is_direct;                /* one block, and nothing to stage */
+    int is_flat;                  /* and so little k that C is written row by row */
     tg_step step;                 /* then: what all steps have in common, */
     tg_rows rows;                 /* and how those of C are shared out to tiles */
     int is_streamed;              /* few rows, and B is read once, along its rows, */

@@ -51,6 +51,32 @@ static void multiply_directly(const tg_job *j, tg_item item, range rows, range c
     }
 }
 
+/* So little k that C is most of it: its rows are written from end to end, a tile of them at a time.
+ */
+static void multiply_flat(const tg_job *j, tg_item item, range rows, range cols)
+{
+    const tg_problem *p = j->p;
+    const int64_t bytes = j->bytes, thread_n = j->tile.thread.n, count = rows.end - rows.begin;
+    const tg_rows r = count == p->m ? j->rows : rows_of(count, j->tile.thread.m);
+    const int64_t panels = (cols.end - cols.begin) / thread_n;
+    tg_step s = j->step;
+    s.alpha = p->alpha;
+    s.beta = p->beta;
+    s.b_next = s.c_next = thread_n;
+    int64_t row = rows.begin;
+    for (int64_t left = r.tall + r.low; left > 0; left--, row += s.rows) {
+        s.rows = r.height - (left <= r.low);
+        for (int64_t n = cols.begin; n < cols.end; n += thread_n * (1 + s.more)) {
+            s.columns = (int)tg_min(thread_n, cols.end - n);
+            s.more = n == cols.begin ? tg_max(0, panels - 1) : 0;
+            s.a = (const char *)item.a + row * s.a_row * bytes;
+            s.b = (const char *)item.b + n * bytes;
+            s.c = (char *)item.c + (row * s.c_row + n) * bytes;
+            j->kernel.run(&s);
+        }
+    }
+}
+
 /* A few rows of A times a B whose columns lie along k (turned.h): each is read from end to end. */
 static void multiply_turned(const tg_job *j, tg_item item, range cols)
 {

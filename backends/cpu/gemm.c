@@ -118,8 +118,9 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     const int is_ragged = p->c.col_stride == 1 && p->b.col_stride == 1 && !(p->flags & TG_PACKED) &&
                           j.kernel.grain && p->n % j.kernel.grain == 0;
     const int is_b_near = p->k <= l->l2 / 4 / j.bytes / tg_max(p->n, 1);
-    j.is_direct = is_ragged && is_in_place_whole(&j) && p->k <= j.slice && p->m <= t->block.m &&
-                  (is_b_near || p->n <= t->warp.n);
+    j.is_flat = p->k <= TG_FLAT_K && p->n > t->thread.n && t->form == TG_OUTER;
+    j.is_direct = is_ragged && is_in_place_whole(&j) && p->k <= j.slice &&
+                  (j.is_flat || (p->m <= t->block.m && (is_b_near || p->n <= t->warp.n)));
     j.is_streamed = is_ragged && !j.is_direct && is_streamed(&j);
     if (j.is_streamed) /* along its rows as far as the sums of all columns stay near */
         j.tile.block.n = (int)tg_max(
@@ -235,7 +236,10 @@ static void run_directly(const tg_job *j, int64_t begin, int64_t end)
     for (int64_t cell = begin; cell < end; cell++) {
         range rows, cols;
         const tg_item item = cell_at(j, cell, &rows, &cols);
-        multiply_directly(j, item, rows, cols);
+        if (j->is_flat)
+            multiply_flat(j, item, rows, cols);
+        else
+            multiply_directly(j, item, rows, cols);
     }
 }
 
