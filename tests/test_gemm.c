@@ -303,7 +303,7 @@ static void run_random(tg_context *ctx, const char *backend, const effort *e)
 /* Shared out to threads, a few rows and much of B have a way of their own. */
 static void run_few_rows(tg_context *ctx, const char *backend)
 {
-    for (int i = 0; i < 2 * 2 * 6; i++) {
+    for (int i = 0; i < 2 * 2 * 16; i++) {
         gemm_case c = case_default(backend);
         c.type = i % 2 ? TG_F64 : TG_F32;
         snprintf(c.kind, sizeof c.kind, "%s", i / 2 % 2 ? "NT" : "NN");

@@ -177,7 +177,8 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
 {
     const tg_problem *p = j->p;
     const int64_t bytes = j->sum_bytes, block_k = j->slice;
-    const int64_t rows_at_once = j->words ? tg_max(TG_STREAMED_WORDS, j->tile.inst.k) : TG_STREAMED;
+    const int64_t few = p->m <= TG_TURNED_ROWS ? TG_STREAMED : 2 * TG_STREAMED;
+    const int64_t rows_at_once = j->words ? tg_max(TG_STREAMED_WORDS, j->tile.inst.k) : few;
     const int64_t panel = j->words ? TG_STREAM_PANEL : j->tile.thread.n;
     void (*const run)(tg_step *) = j->words ? j->words->stream : j->kernel.run;
     stream x = {.a_bytes = (int64_t)tg_type_size(p->a.type),

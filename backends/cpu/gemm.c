@@ -137,12 +137,13 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     const int64_t grain_m = in_place ? t->warp.m : t->block.m;
     const int64_t grain_n = in_place ? t->warp.n : t->block.n;
     const int64_t pieces_m = tg_ceil_div(p->m, grain_m), pieces_n = tg_ceil_div(p->n, grain_n);
-    if (p->k > 0 &&
-        (in_place || 2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads))
-        j.strips = tg_min(plan->threads, tg_max(pieces_m, pieces_n));
-    j.strips_cut_m = pieces_m >= pieces_n;
+    j.strips_cut_m = /* else they take all rows */
+        pieces_m >= pieces_n && !j.is_streamed && !j.is_turned;
     j.grain = j.strips_cut_m ? grain_m : grain_n;
     j.pieces = j.strips_cut_m ? pieces_m : pieces_n;
+    if (p->k > 0 &&
+        (in_place || 2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads))
+        j.strips = tg_min(plan->threads, j.pieces);
     j.cells = p->batch * j.strips;
     j.is_each_alone = j.cells >= plan->threads || j.is_direct || j.is_streamed || j.is_turned;
     j.step = (tg_step){.k = p->k,

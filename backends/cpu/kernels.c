@@ -201,7 +201,7 @@ static int is_packed(const tg_step *s, int mr, int nr, tg_form form)
 
 static int is_stream(const tg_step *s, int nr)
 {
-    return s->leaves_sums && s->k == TG_STREAMED && s->columns == nr;
+    return s->leaves_sums && s->k % TG_STREAMED == 0 && s->columns == nr;
 }
 
 /* One function for each type and row. Rows whose vec is wider than a register, or whose

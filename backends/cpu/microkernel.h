@@ -219,8 +219,8 @@ NAME(along)(int mr, int nv, int is_masked, int64_t b_row, int64_t ahead, const t
     }
 }
 
-/* The same over TG_STREAMED of k that are not the last, in whole vectors, and with nothing in the
- * way: memory is the limit, if the instructions between its lines are few. */
+/* The same over a multiple of TG_STREAMED of k that are not the last, in whole vectors, and with
+ * nothing in the way: memory is the limit, if the instructions between its lines are few. */
 static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, const tg_step *s)
 {
     const int64_t a_row = s->a_row, b_row = s->b_row, sums_row = s->sums_row;
@@ -235,8 +235,10 @@ static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, c
                 if (s->begins_with_sums)
                     acc[i * nv + j] = *(const LOOSE *)at;
             }
-        EACH (p, TG_STREAMED)
-            NAME(multiply)(acc, mr, nv, 0, NAME(first)(0), a + p, a_row, b + p * b_row);
+        for (int64_t k = 0; k < s->k; k += TG_STREAMED)
+            EACH (p, TG_STREAMED)
+                NAME(multiply)
+        (acc, mr, nv, 0, NAME(first)(0), a + k + p, a_row, b + (k + p) * b_row);
         EACH (i, mr)
             EACH (j, nv)
                 *(LOOSE *)(sums + i * sums_row + j * TG_V) = acc[i * nv + j];
