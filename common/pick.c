@@ -25,6 +25,7 @@ static const double cycles_k_major = 0.5;       /* a step of OUTER_T, which fetc
 static const double cycles_of_split_load = 0.2; /* a vector of B across two lines of L1, */
 static const double cycles_of_far_split = 0.8;  /* or beyond L1 */
 static const double cycles_of_crowding = 2; /* rows half a page apart, or more, share cache sets */
+static const double bytes_per_cycle = 8;    /* that a core has from the caches of others */
 static const double flops_per_thread = 1e6; /* that it is worth waking for */
 
 /* As many pieces as before, all nearly equal: 1000 in pieces of 384 becomes pieces of 336. */
@@ -177,25 +178,39 @@ static void choose_row(const tg_problem *p, const tg_limits *l, tg_plan *best)
     }
 }
 
+/* What the slowest thread takes, in multiplications of a tile, if warp tiles are dealt out row by
+ * row: its own tiles, and the panels that others staged, which come at some bytes a cycle. */
+static double slowest_share(tg_tile t, int64_t warps_m, int64_t warps_n, int threads, int bytes)
+{
+    const int64_t warps = tg_ceil_div(warps_m * warps_n, threads);
+    const int64_t rows = tg_ceil_div(warps, warps_n) + (warps < warps_n && warps_n % warps);
+    const int64_t tiles_m = t.warp.m / t.thread.m, tiles_n = t.warp.n / t.thread.n;
+    const double moved = fmas_per_cycle * t.vec * bytes / bytes_per_cycle;
+    const double b = moved / t.thread.m * (double)(tg_min(warps, warps_n) * tiles_n);
+    const double a = moved / t.thread.n * (double)(rows * tiles_m);
+    return (double)(warps * tiles_m * tiles_n) + (threads > 1 ? a + b : 0);
+}
+
 /* Cuts block and warp of a tile that came from the caches, so that the threads share its warps
  * evenly: of all grids of warps no finer than needed, the one whose slowest thread has least. */
-static tg_tile cut_evenly(const tg_problem *p, tg_tile t, int threads)
+static tg_tile cut_evenly(const tg_problem *p, tg_tile t, int threads, int bytes)
 {
     t.block.k = even_piece(p->k, t.block.k, 8 * t.inst.k);
     t.block.m = even_piece(p->m, t.block.m, t.thread.m);
     t.block.n = even_piece(p->n, t.block.n, t.thread.n);
     const int64_t tiles_m = t.block.m / t.thread.m, tiles_n = t.block.n / t.thread.n;
     const int64_t least_n = tg_ceil_div(t.block.n, t.warp.n);
-    int64_t best = INT64_MAX;
+    const tg_tile whole = t;
+    double best = 0;
     for (int64_t split_m = 1; split_m <= tg_min(threads, tiles_m); split_m++)
         for (int64_t split_n = least_n; split_n <= tg_min(least_n + threads, tiles_n); split_n++) {
-            const int64_t warp_m = tg_ceil_div(tiles_m, split_m);
-            const int64_t warp_n = tg_ceil_div(tiles_n, split_n);
-            const int64_t slowest = tg_ceil_div(split_m * split_n, threads) * warp_m * warp_n;
-            if (slowest < best) {
+            tg_tile cut = whole;
+            cut.warp.m = (int)tg_ceil_div(tiles_m, split_m) * t.thread.m;
+            cut.warp.n = (int)tg_ceil_div(tiles_n, split_n) * t.thread.n;
+            const double slowest = slowest_share(cut, split_m, split_n, threads, bytes);
+            if (best == 0 || slowest < best) {
                 best = slowest;
-                t.warp.m = (int)warp_m * t.thread.m;
-                t.warp.n = (int)warp_n * t.thread.n;
+                t = cut;
             }
         }
     t.block.m = (int)tg_round_up(t.block.m, t.warp.m);
@@ -266,6 +281,6 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
     if (is_from_caches)
         cut_to_sums(p, &plan->tile, bytes);
     plan->tile =
-        is_from_caches ? cut_evenly(p, plan->tile, sharing) : cut_to_problem(p, plan->tile);
+        is_from_caches ? cut_evenly(p, plan->tile, sharing, bytes) : cut_to_problem(p, plan->tile);
     return 1;
 }
