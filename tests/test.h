@@ -20,6 +20,9 @@ int test_holds(const char *text, const char *parts);
 /* False once TG_TEST_SECONDS, if set, have passed since it was asked first; totals then say how
  * often it was asked in vain. */
 int test_has_time(void);
+/* Where time may end, pairs of row and type are gone through by leaps of a prime: none comes twice
+ * before all have, and all sorts have had some. */
+enum { TEST_LEAP = 7919 };
 /* Prints the totals and returns the exit status. */
 int test_close(void);
 

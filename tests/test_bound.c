@@ -188,7 +188,7 @@ static double check_row(small *s, const char *backend, int is_thin)
 {
     double worst = bound_of_row(s->ctx, backend, s->tile, s->type, is_thin);
     tg_tile tile;
-    if (worst < 0)
+    if (worst < 0 || !test_has_time())
         return worst;
     int is_named = tg_tile_parse(s->tile, &tile, NULL, 0) == TG_OK;
     CHECK_INT(tg_force(s->ctx, is_named ? &tile : NULL), TG_OK);
@@ -198,29 +198,43 @@ static double check_row(small *s, const char *backend, int is_thin)
     return worst;
 }
 
+/* Does the device multiply them, and are they rounded at all? */
+static int is_judged(tg_context *ctx, element_line type)
+{
+    return element_facts_of(type.a).digits != 0 && case_is_known(ctx, type.a);
+}
+
 static void run_all(tg_context *ctx, const char *backend, int is_thin)
 {
     static small s;
+    double worst[ELEMENT_LINES] = {0};
+    const char *worst_tile[ELEMENT_LINES];
     s.ctx = ctx;
-    for (int line = 0; line < ELEMENT_LINES; line++) {
-        double worst = 0, now;
-        const char *worst_tile = "none";
+    const int tiles = tg_tile_count() + 1, pairs = ELEMENT_LINES * tiles;
+    for (int i = 0; i < pairs; i++) {
+        const int pair = i * TEST_LEAP % pairs, line = pair % ELEMENT_LINES;
+        const int row = pair / ELEMENT_LINES - 1;
         s.type = element_lines[line];
-        if (element_facts_of(s.type.a).digits == 0 || !case_is_known(ctx, s.type.a))
+        if (!is_judged(ctx, s.type))
             continue;
         snprintf(s.name, sizeof s.name, "%s to %s", tg_type_name(s.type.a), tg_type_name(s.type.c));
-        for (int row = -1; row < tg_tile_count(); row++) {
-            s.tile = row < 0 ? "free" : tg_tile_name(row);
-            now = check_row(&s, backend, is_thin);
-            if (now > worst) {
-                worst = now;
-                worst_tile = s.tile;
-            }
+        s.tile = row < 0 ? "free" : tg_tile_name(row);
+        const double now = check_row(&s, backend, is_thin);
+        if (now > worst[line]) {
+            worst[line] = now;
+            worst_tile[line] = s.tile;
         }
-        if (element_facts_of(s.type.c).digits < FLT_MANT_DIG)
-            continue; /* one rounding hides the others */
-        test_print("%s: the largest error is %.2f u |A||B|, in %s\n", s.name, worst, worst_tile);
-        CHECK_SAY(worst > 0, "no rounding seen in %s", s.name);
+    }
+    for (int line = 0; line < ELEMENT_LINES; line++) {
+        const element_line type = element_lines[line];
+        if (!is_judged(ctx, type) || element_facts_of(type.c).digits < FLT_MANT_DIG)
+            continue;
+        if (worst[line] == 0 && !test_has_time())
+            continue;
+        const char *a = tg_type_name(type.a), *c = tg_type_name(type.c);
+        test_print("%s to %s: the largest error is %.2f u |A||B|, in %s\n", a, c, worst[line],
+                   worst[line] > 0 ? worst_tile[line] : "none");
+        CHECK_SAY(worst[line] > 0, "no rounding seen in %s to %s", a, c);
     }
 }
 

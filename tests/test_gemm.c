@@ -17,7 +17,7 @@
 #include "elements.h"
 #include "test.h"
 
-enum { MAX_SIZES = 24, LEAP = 7919 /* a prime: no row or type comes twice before all have */ };
+enum { MAX_SIZES = 24 };
 
 typedef struct sizes {
     int count;
@@ -241,8 +241,9 @@ static void run_all(tg_context *ctx, const char *backend, const effort *e)
         if (case_is_known(ctx, element_lines[line].a) && case_is_known(ctx, element_lines[line].b))
             run_tile(ctx, backend, "free", &free_guess, line, e);
     const int pairs = ELEMENT_LINES * tg_tile_count();
-    for (int i = 0; i < pairs; i++) { /* by leaps: where time ends, all sorts have had some */
-        const int pair = i * LEAP % pairs, line = pair % ELEMENT_LINES, row = pair / ELEMENT_LINES;
+    for (int i = 0; i < pairs; i++) {
+        const int pair = i * TEST_LEAP % pairs, line = pair % ELEMENT_LINES,
+                  row = pair / ELEMENT_LINES;
         if (!case_is_known(ctx, element_lines[line].b)) /* a GPU may multiply i8, and no u8 */
             continue;
         tg_tile t = tg_tile_at(row);
