@@ -57,6 +57,7 @@ MUTATIONS = [
     ("the last warps are left out", LOOPS, "end = (t->me + 1) * warps / t->size",
      "end = (t->me + 1) * (warps / t->size)"),
     ("every thread streams all of C", CALLS, " || j.is_direct || j.is_streamed || j.is_turned;", ";"),
+    ("a stream has more rows than there is room for", CALLS, "p->m <= j->tile.block.m &&", ""),
     ("a stream is cut between its rows", CALLS, "pieces_m >= pieces_n && !j.is_streamed && !j.is_turned;", "pieces_m >= pieces_n;"),
     ("a stream's panels all add to the first one's sums", KERNEL, "        sums += nv * TG_V;\n", ""),
     ("the rest of k in turned columns is the first one's", TURNED, "of[j * TG_V + i][p];", "of[j * TG_V][p];"),

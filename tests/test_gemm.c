@@ -313,6 +313,17 @@ static void run_few_rows(tg_context *ctx, const char *backend)
         c.threads = 4;
         case_run(ctx, "test_gemm", &c, NULL);
     }
+    for (int row = 0; row < tg_tile_count(); row++) { /* more of them than a block has, converted */
+        gemm_case c = case_default(backend);
+        tg_tile t = tg_tile_at(row);
+        t.warp = t.thread;
+        t.block = (tg_mnk){t.thread.m, 2 * t.thread.n, 8};
+        t.stages = t.slices = 1;
+        tg_tile_print(&t, c.tile, sizeof c.tile);
+        c.type = TG_F16;
+        c.m = 2 * t.thread.m, c.n = 100, c.k = 300;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
 }
 
 static int run_one(tg_context *ctx, const char *backend, int count, char **words)

@@ -64,7 +64,6 @@ static int has_f16c(void)
     unsigned a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
-
 #endif
 
 #if defined(TG_HAS_ISA_AVX512)

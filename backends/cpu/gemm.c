@@ -69,6 +69,7 @@ static int is_streamed(const tg_job *j)
     if (j->words)
         return tg_streams_words(p, j->tile);
     return j->tile.form == TG_OUTER && p->m <= TG_STREAM_TILES * j->tile.thread.m &&
+           p->m <= j->tile.block.m && /* there is room for what is converted of A */
            (converts ? j->tile.stages == 1 : is_in_place_whole(j));
 }
 

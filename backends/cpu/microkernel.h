@@ -178,14 +178,15 @@ NAME(along)(int mr, int nv, int is_masked, int64_t b_row, int64_t ahead, const t
     const int64_t a_row = s->a_row, c_row = s->c_row, with = s->steps_that_fetch;
     const register_mask mask = NAME(mask)(nv, is_masked, s);
     const TG_T *tile_a = s->a, *tile_b = s->b;
-    TG_T *c = s->c, *tile_sums = s->sums;
+    TG_T *c = s->c;
+    int64_t sums_at = 0; /* there may be none */
     for (int64_t more = s->more; more >= 0; more--) {
         const TG_T *a = tile_a, *b = tile_b;
         VECTOR acc[MOST_ACCUMULATORS];
         EACH (i, mr * nv)
             acc[i] = (VECTOR){0};
         if (s->begins_with_sums) {
-            const TG_T *sums = tile_sums;
+            const TG_T *sums = (const TG_T *)s->sums + sums_at;
             EACH (i, mr) {
                 EACH (j, nv)
                     acc[i * nv + j] = *(const LOOSE *)(sums + j * TG_V);
@@ -203,7 +204,7 @@ NAME(along)(int mr, int nv, int is_masked, int64_t b_row, int64_t ahead, const t
         NAME(steps)
         (acc, mr, nv, is_masked, mask, 0, 0, 0, s->k - with, a_row, 1, b_row, &a, &b);
         if (s->leaves_sums) {
-            TG_T *sums = tile_sums;
+            TG_T *sums = (TG_T *)s->sums + sums_at;
             EACH (i, mr) {
                 EACH (j, nv)
                     *(LOOSE *)(sums + j * TG_V) = acc[i * nv + j];
@@ -214,7 +215,7 @@ NAME(along)(int mr, int nv, int is_masked, int64_t b_row, int64_t ahead, const t
         }
         tile_a += s->a_next;
         tile_b += s->b_next;
-        tile_sums += s->b_next;
+        sums_at += s->b_next;
         c += s->c_next;
     }
 }
@@ -235,10 +236,11 @@ static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, c
                 if (s->begins_with_sums)
                     acc[i * nv + j] = *(const LOOSE *)at;
             }
-        for (int64_t k = 0; k < s->k; k += TG_STREAMED)
+        for (int64_t k = 0; k < s->k; k += TG_STREAMED) {
+            const TG_T *const a_now = a + k, *const b_now = b + k * b_row;
             EACH (p, TG_STREAMED)
-                NAME(multiply)
-        (acc, mr, nv, 0, NAME(first)(0), a + k + p, a_row, b + (k + p) * b_row);
+                NAME(multiply)(acc, mr, nv, 0, NAME(first)(0), a_now + p, a_row, b_now + p * b_row);
+        }
         EACH (i, mr)
             EACH (j, nv)
                 *(LOOSE *)(sums + i * sums_row + j * TG_V) = acc[i * nv + j];
