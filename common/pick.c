@@ -21,7 +21,6 @@ static const double cycles_of_far_vector = 30; /* of C from beyond L2, fetched a
 static const int64_t most_misses = 12;         /* that a core waits for at a time */
 static const double cycles_to_transpose = 1, cycles_to_copy = 0.5;  /* one element, packing it */
 static const double cycles_to_weave = 0.9, cycles_to_stream = 0.15; /* one element, to words */
-static const double cycles_k_major = 0.5;       /* a step of OUTER_T, which fetches A ahead too */
 static const double cycles_of_split_load = 0.2; /* a vector of B across two lines of L1, */
 static const double cycles_of_far_split = 0.8;  /* or beyond L1 */
 static const double cycles_of_crowding = 2; /* rows half a page apart, or more, share cache sets */
@@ -61,7 +60,6 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     double step = (accumulators / t.inst.m + fmas_not_overlapped) / fmas_per_cycle;
     step = step > fma_latency ? step : fma_latency;
     step += cycles_per_load * (t.thread.m + vectors);
-    step += t.form == TG_OUTER_T && t.inst.k == 1 ? cycles_k_major : 0;
     /* If nothing is packed, a kernel goes down all rows before it takes the next columns. */
     const int64_t columns = plan->a_in_place && plan->b_in_place ? t.thread.n : p->n;
     const int is_far = !tg_is_near(p, t.thread.m + columns, bytes, l);
@@ -195,9 +193,10 @@ static double slowest_share(tg_tile t, int64_t warps_m, int64_t warps_n, int thr
  * evenly: of all grids of warps no finer than needed, the one whose slowest thread has least. */
 static tg_tile cut_evenly(const tg_problem *p, tg_tile t, int threads, int bytes)
 {
-    t.block.k = even_piece(p->k, t.block.k, 8 * t.inst.k);
+    /* Where 1024 is one block, 1025 is not two: an eighth more is still near enough. */
+    t.block.k = even_piece(p->k, t.block.k + t.block.k / 8, 8 * t.inst.k);
     t.block.m = even_piece(p->m, t.block.m, t.thread.m);
-    t.block.n = even_piece(p->n, t.block.n, t.thread.n);
+    t.block.n = even_piece(p->n, t.block.n + t.block.n / 8, t.thread.n);
     const int64_t tiles_m = t.block.m / t.thread.m, tiles_n = t.block.n / t.thread.n;
     const int64_t least_n = tg_ceil_div(t.block.n, t.warp.n);
     const tg_tile whole = t;

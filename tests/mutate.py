@@ -28,10 +28,11 @@ TUNING = "common/tuning.c"
 
 # name, file, what stands there, what is planted
 MUTATIONS = [
-    ("the last k is left out", KERNEL, "s->k - with, a_row", "s->k - with - (s->k > 16), a_row"),
-    ("the remainder of k is left out", KERNEL, "left = s->k % STEPS;", "left = 0;"),
-    ("packed panels are taken for longer", KERNEL, "NAME(across)(mr, nv, 0, mr, nv * TG_V, s);",
-     "NAME(across)(mr, nv, 0, mr + (mr == 14), nv * TG_V, s);"),
+    ("the last k is left out", KERNEL, "s->k - first, a_row", "s->k - first - (s->k > 16), a_row"),
+    ("a run of tiles stays at one panel of B", KERNEL, "tile_b += s->b_next;", ""),
+    ("a run of tiles takes the ragged one too", LOOPS, "tg_max(0, whole - 1)", "tg_max(0, whole)"),
+    ("packed panels are taken for longer", KERNEL, "NAME(tiles)(mr, nv, 0, 1, 1, 1, mr, nv * TG_V, s);",
+     "NAME(tiles)(mr, nv, 0, 1, 1, 1, mr + (mr == 14), nv * TG_V, s);"),
     ("a dot product starts at k = 1", KERNEL, "for (int64_t p = 0; p < s->k; p++, a",
      "a += s->a_col, b += s->b_row; for (int64_t p = 1; p < s->k; p++, a"),
     ("C is read when beta is 0", KERNEL, "if (beta == 0)", "if (beta != beta)"),

@@ -25,12 +25,10 @@ typedef struct tg_step {
     const void *a, *b;
     void *c;
     int64_t a_row, a_col, b_row, c_row;
-    const char *next, *next_end; /* needed soon: run may fetch some of it, and moves next on */
     int rows, columns;
-    int64_t more; /* tiles like this one, each so many elements from the one before: */
+    int64_t more; /* whole tiles like this one, each so many elements from the one before: */
     int64_t a_next, b_next, c_next;
-    /* Kernels that read rows of A fetch what lies so many elements ahead of b, in the first steps.
-     */
+    /* What lies so many elements ahead of b is fetched in the first steps, and C before them. */
     int64_t ahead, steps_that_fetch;
     /* Kernels that read rows of A can begin with sums, and leave them there instead of in c: whole
      * vectors, sums_row elements from row to row, and b_next from tile to tile. */
@@ -104,6 +102,7 @@ typedef struct tg_job {
     const tg_isa *isa;
     tg_tile tile; /* filled in; block.k is that of the problem where nothing is staged */
     tg_kernel kernel;
+    int kernel_runs_on;           /* over the tiles of a step */
     const tg_words *words;        /* NULL: none */
     tg_copy *copy_sums;           /* as kernels make them */
     tg_add *add;                  /* to a C of integers; else NULL */

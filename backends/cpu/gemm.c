@@ -109,6 +109,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.words = t->inst.k > 1 ? tg_cpu_words(isa, *t, p->a.type, p->b.type) : NULL;
     j.kernel = plan->row >= 0 && !j.words ? isa->kernels[is_f64][plan->row]
                                           : tg_cpu_kernel(isa, *t, p->a.type, p->b.type);
+    j.kernel_runs_on = j.kernel.grain && !j.words;
     j.slice = tg_ceil_div(t->block.k, t->slices);
     if (j.add)
         j.slice = tg_min(j.slice, exact_k(p->a.type, p->b.type));

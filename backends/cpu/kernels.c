@@ -71,9 +71,16 @@ typedef int register_mask;
 #else
 #define UNROLL _Pragma("GCC unroll 64")
 #endif
-/* Memory moves by the LINE. Panels come from L2, and are fetched some steps of k ahead; C comes
- * from further away. */
-enum { LINE = 64, STEPS = 8, FETCH_STEPS = TG_FETCH_STEPS, FETCH_ROWS_AHEAD = 4 };
+/* A step of AVX-512 has 24 multiply-adds or more to hide its fetches behind. One of 12 has not: its
+ * loop is best short, and packed panels lie as they are read, which a core sees itself. */
+enum { FETCHES_PACKED = VEC_BYTES == 64, FETCH_PACKED_STEPS = 32, LATE_STEPS = 64 };
+#if defined(__AVX512F__)
+#define UNROLL_STEPS _Pragma("GCC unroll 4")
+#else
+#define UNROLL_STEPS _Pragma("GCC unroll 2")
+#endif
+/* Memory moves by the LINE. */
+enum { LINE = 64, FETCH_STEPS = TG_FETCH_STEPS };
 enum { MOST_ACCUMULATORS = 40, MOST_VECTORS = 8 };
 #define LINES(bytes) ((int)((bytes) + LINE - 1) / LINE)
 

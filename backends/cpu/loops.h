@@ -75,17 +75,16 @@ static void run_on_corner(const tg_job *j, const team *t, tg_step *s, const pass
     s->c_row = now->to.row;
 }
 
-/* One warp tile of a block, over one slice of its k. Meanwhile the columns of B that this thread
- * takes next come to L2. */
+/* One warp tile of a block, over one slice of its k. */
 static void multiply_warp(const tg_job *j, const team *t, const staged *a, const staged *b,
-                          const pass *now, range rows, range cols, range next)
+                          const pass *now, range rows, range cols)
 {
     const int is_c_in_rows = now->is_direct && (now->to.col == 1 || b->line == 1);
     const range ks = now->ks;
     tg_step s = {.k = tg_ceil_div(ks.end - ks.begin, tg_tile_word(j->tile, (int)j->bytes)),
                  .c_row = now->to.row,
-                 .next = panel_at(j, b, next.begin / b->line),
-                 .next_end = panel_at(j, b, tg_ceil_div(next.end, b->line)),
+                 .b_next = b->line * (b->in_place ? 1 : b->k),
+                 .c_next = b->line,
                  .alpha = j->p->alpha,
                  .beta = now->beta};
     int64_t panel_a = rows.begin / a->line;
@@ -96,9 +95,11 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
         s.a = read_panel(j, a, panel_a, ks.begin, &s.a_row, &s.a_col);
         s.rows = (int)m_left;
         char *const c = now->to.at + m * now->to.row * now->to.bytes;
-        for (int64_t n = cols.begin; n < cols.end;
-             n += b->line, panel_b++) { /* loop 1: B from L2 */
+        for (int64_t n = cols.begin; n < cols.end; /* loop 1: B from L2 */
+             n += b->line * (1 + s.more), panel_b += 1 + s.more) {
             const int64_t n_left = tg_min(b->line, b->lines.end - b->lines.begin - n);
+            const int64_t whole = j->kernel_runs_on ? (cols.end - n) / b->line : 0;
+            s.more = is_row_whole ? tg_max(0, whole - 1) : 0;
             s.b = read_panel(j, b, panel_b, ks.begin, &unused, &s.b_row);
             set_fetching(&s);
             s.c = c + n * now->to.col * now->to.bytes;
@@ -111,27 +112,19 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
     }
 }
 
-/* The columns of a warp tile; they and those of the next change before the rows do. */
-static range columns_of(const tg_job *j, int64_t n, int64_t warps_n, int64_t warp)
-{
-    const int64_t begin = warp % warps_n * j->tile.warp.n;
-    return (range){begin, tg_min(n, begin + j->tile.warp.n)};
-}
-
-/* All warp tiles of a block, this thread's share of them. */
+/* All warp tiles of a block, this thread's share of them: columns change before rows do. */
 static void multiply_block(const tg_job *j, const team *t, const staged *a, const staged *b,
                            const place *c, const place *sums)
 {
     const int64_t m = a->lines.end - a->lines.begin, n = b->lines.end - b->lines.begin;
     const int64_t k = a->ks.end - a->ks.begin;
-    const int64_t warp_m = j->tile.warp.m, warps_n = tg_ceil_div(n, j->tile.warp.n);
+    const int64_t warp_m = j->tile.warp.m, warp_n = j->tile.warp.n;
+    const int64_t warps_n = tg_ceil_div(n, warp_n);
     const int64_t warps = tg_ceil_div(m, warp_m) * warps_n;
     const int64_t end = (t->me + 1) * warps / t->size;
     for (int64_t warp = t->me * warps / t->size; warp < end; warp++) {
         const range rows = {warp / warps_n * warp_m, tg_min(m, (warp / warps_n + 1) * warp_m)};
-        const range cols = columns_of(j, n, warps_n, warp);
-        const int is_next_far = warp + 1 < end && warps_n > 1 && !b->in_place;
-        const range next = is_next_far ? columns_of(j, n, warps_n, warp + 1) : (range){0, 0};
+        const range cols = {warp % warps_n * warp_n, tg_min(n, (warp % warps_n + 1) * warp_n)};
         for (int64_t k0 = 0; k0 < k; k0 += j->slice) {
             const range ks = {k0, tg_min(k, k0 + j->slice)};
             const int is_first = a->ks.begin + k0 == 0, is_last = a->ks.begin + ks.end == j->p->k;
@@ -141,7 +134,7 @@ static void multiply_block(const tg_job *j, const team *t, const staged *a, cons
                         .ks = ks};
             now.is_direct = !j->add && now.to.store == j->copy_sums &&
                             (now.beta == 0 || now.from.at == now.to.at);
-            multiply_warp(j, t, a, b, &now, rows, cols, next);
+            multiply_warp(j, t, a, b, &now, rows, cols);
         }
     }
 }

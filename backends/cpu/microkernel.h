@@ -107,13 +107,22 @@ static inline __attribute__((always_inline)) void NAME(multiply)(VECTOR *acc, in
             acc[i * nv + j] += a[i * a_row] * b_now[j];
 }
 
-static inline __attribute__((always_inline)) void NAME(fetch)(const TG_T *at, int count, int rw)
+static inline __attribute__((always_inline)) void NAME(fetch)(const TG_T *at, int count)
 {
     EACH (line, LINES(count * sizeof(TG_T)))
-        if (rw)
-            __builtin_prefetch((const char *)at + line * LINE, 1);
-        else
-            __builtin_prefetch((const char *)at + line * LINE);
+        __builtin_prefetch((const char *)at + line * LINE);
+}
+
+/* A tile of C, whose rows may begin anywhere in a line. */
+static inline __attribute__((always_inline)) void NAME(fetch_c)(const TG_T *c, int64_t c_row,
+                                                                int rows, int columns)
+{
+#pragma GCC unroll 1
+    for (int i = 0; i < rows; i++, c += c_row) {
+        EACH (line, LINES(columns * sizeof(TG_T)))
+            __builtin_prefetch((const char *)c + line * LINE, 1);
+        __builtin_prefetch((const char *)(c + columns) - 1, 1);
+    }
 }
 
 /* The same over k. An A that lies across it is fetched ahead like B. */
@@ -122,67 +131,36 @@ NAME(steps)(VECTOR *acc, int mr, int nv, int is_masked, register_mask mask, int 
             int fetches, int64_t ahead, int64_t k, int64_t a_row, int64_t a_col, int64_t b_row,
             const TG_T **a, const TG_T **b)
 {
-#pragma GCC unroll 4
+    UNROLL_STEPS
     for (int64_t p = 0; p < k; p++) {
         NAME(multiply)(acc, mr, nv, is_masked, mask, *a, a_row, *b);
         if (fetches)
-            NAME(fetch)(*b + ahead, nv * TG_V, 0);
+            NAME(fetch)(*b + ahead, nv * TG_V);
         if (fetches && is_k_major)
-            NAME(fetch)(*a + FETCH_STEPS * a_col, mr, 0);
+            NAME(fetch)(*a + FETCH_STEPS * a_col, mr);
         *a += a_col;
         *b += b_row;
     }
 }
 
-/* A is k-major. C is best fetched a row at a time, and late: all at once it keeps A and B waiting,
- * and early it is pushed out of L1 again. */
-static inline __attribute__((always_inline)) void
-NAME(across)(int mr, int nv, int is_masked, int64_t a_col, int64_t b_row, tg_step *s)
+/* Some tiles, one after the other. C is fetched late if B's panels are long: they would push it out
+ * of L1 again. Pointers move from row to row: to know where each row is takes more registers than
+ * there are. */
+static inline __attribute__((always_inline)) void NAME(tiles)(int mr, int nv, int is_masked,
+                                                              int is_k_major, int is_packed,
+                                                              int64_t a_row, int64_t a_col,
+                                                              int64_t b_row, const tg_step *s)
 {
-    const register_mask mask = NAME(mask)(nv, is_masked, s);
-    const char *next = s->next;
-    const TG_T *tile_a = s->a, *tile_b = s->b;
-    TG_T *c = s->c;
-    for (int64_t more = s->more; more >= 0; more--) {
-        const TG_T *a = tile_a, *b = tile_b, *c_row = c;
-        VECTOR acc[MOST_ACCUMULATORS]; /* not of the caller: clang 14 would keep that in memory */
-        EACH (i, mr * nv)
-            acc[i] = (VECTOR){0};
-        for (int64_t left = s->k / STEPS; left > 0; left--) {
-            if (left < mr + FETCH_ROWS_AHEAD) {
-                NAME(fetch)(c_row, nv * TG_V, 1);
-                c_row += s->c_row;
-            }
-            if (next < s->next_end)
-                __builtin_prefetch(next, 0, 2);
-            next += LINE;
-            NAME(steps)
-            (acc, mr, nv, is_masked, mask, 1, 1, FETCH_STEPS * b_row, STEPS, 1, a_col, b_row, &a,
-             &b);
-        }
-        for (int64_t left = s->k % STEPS; left > 0; left--)
-            NAME(steps)(acc, mr, nv, is_masked, mask, 1, 0, 0, 1, 1, a_col, b_row, &a, &b);
-        NAME(update)(acc, mr, nv, is_masked, mask, c, s);
-        tile_a += s->a_next;
-        tile_b += s->b_next;
-        c += s->c_next;
-    }
-    s->next = next;
-}
-
-/* A lies along k. There are no registers to fetch C row by row. Pointers move from row to row: to
- * know where each row is takes more registers than there are. */
-static inline __attribute__((always_inline)) void
-NAME(along)(int mr, int nv, int is_masked, int64_t b_row, int64_t ahead, const tg_step *s)
-{
-    const int64_t a_row = s->a_row, c_row = s->c_row, with = s->steps_that_fetch;
+    const int fetches_packed = is_packed && FETCHES_PACKED;
+    const int64_t ahead = is_packed ? FETCH_PACKED_STEPS * b_row : s->ahead;
+    const int64_t first = is_packed ? tg_max(0, s->k - LATE_STEPS) : s->steps_that_fetch;
     const register_mask mask = NAME(mask)(nv, is_masked, s);
     const TG_T *tile_a = s->a, *tile_b = s->b;
     TG_T *c = s->c;
     int64_t sums_at = 0; /* there may be none */
     for (int64_t more = s->more; more >= 0; more--) {
         const TG_T *a = tile_a, *b = tile_b;
-        VECTOR acc[MOST_ACCUMULATORS];
+        VECTOR acc[MOST_ACCUMULATORS]; /* not of the caller: clang 14 would keep that in memory */
         EACH (i, mr * nv)
             acc[i] = (VECTOR){0};
         if (s->begins_with_sums) {
@@ -193,16 +171,16 @@ NAME(along)(int mr, int nv, int is_masked, int64_t b_row, int64_t ahead, const t
                 sums += s->sums_row;
             }
         }
-        if (with > 0) {
-            const TG_T *at = c;
-#pragma GCC unroll 1
-            for (int i = 0; i < mr; i++, at += c_row)
-                NAME(fetch)(at, nv * TG_V, 1);
-            NAME(steps)
-            (acc, mr, nv, is_masked, mask, 0, 1, ahead, with, a_row, 1, b_row, &a, &b);
-        }
+        if (!is_packed && first > 0)
+            NAME(fetch_c)(c, s->c_row, mr, nv * TG_V);
         NAME(steps)
-        (acc, mr, nv, is_masked, mask, 0, 0, 0, s->k - with, a_row, 1, b_row, &a, &b);
+        (acc, mr, nv, is_masked, mask, is_k_major, !is_packed || fetches_packed, ahead, first,
+         a_row, a_col, b_row, &a, &b);
+        if (is_packed)
+            NAME(fetch_c)(c, s->c_row, mr, nv * TG_V);
+        NAME(steps)
+        (acc, mr, nv, is_masked, mask, is_k_major, fetches_packed, ahead, s->k - first, a_row,
+         a_col, b_row, &a, &b);
         if (s->leaves_sums) {
             TG_T *sums = (TG_T *)s->sums + sums_at;
             EACH (i, mr) {
@@ -253,9 +231,9 @@ static inline __attribute__((always_inline)) void NAME(outer)(int mr, int nv, in
                                                               int is_k_major, tg_step *s)
 {
     if (is_k_major)
-        NAME(across)(mr, nv, is_masked, s->a_col, s->b_row, s);
+        NAME(tiles)(mr, nv, is_masked, 1, 0, 1, s->a_col, s->b_row, s);
     else
-        NAME(along)(mr, nv, is_masked, s->b_row, s->ahead, s);
+        NAME(tiles)(mr, nv, is_masked, 0, 0, s->a_row, 1, s->b_row, s);
 }
 
 /* The same on packed panels: strides that the compiler knows cost no instructions. */
@@ -263,9 +241,9 @@ static inline __attribute__((always_inline)) void NAME(packed)(int mr, int nv, i
                                                                tg_step *s)
 {
     if (is_k_major)
-        NAME(across)(mr, nv, 0, mr, nv * TG_V, s);
+        NAME(tiles)(mr, nv, 0, 1, 1, 1, mr, nv * TG_V, s);
     else
-        NAME(along)(mr, nv, 0, nv * TG_V, FETCH_STEPS * nv * TG_V, s);
+        NAME(tiles)(mr, nv, 0, 0, 1, s->a_row, 1, nv * TG_V, s);
 }
 
 static inline __attribute__((always_inline)) void NAME(dot)(int mr, int nv, const tg_step *s)

@@ -105,14 +105,31 @@ static inline __attribute__((always_inline)) void NAME(copy_runs)(TG_T *to, int6
     }
 }
 
-/* Rows of any length, four elements at a time; the last four overlap those before them. */
+/* Copies rows of so few elements that their number is best known. */
+static inline __attribute__((always_inline)) void NAME(copy_few)(TG_T *to, int64_t to_row,
+                                                                 const TG_T *from, int64_t from_row,
+                                                                 int64_t rows, int count)
+{
+    for (int64_t row = 0; row < rows; row++, to += to_row, from += from_row) {
+        memcpy(to, from, (size_t)count * sizeof *to);
+    }
+}
+
+/* Rows of any length, a line at a time while the next row is fetched, then four elements; the last
+ * four overlap those before them. */
 static inline __attribute__((always_inline)) void NAME(copy_rows)(TG_T *to, int64_t to_row,
                                                                   const TG_T *from,
                                                                   int64_t from_row, int64_t rows,
                                                                   int64_t length)
 {
+    enum { IN_A_LINE = LINE / (int)sizeof *from };
     for (int64_t row = 0; row < rows; row++, to += to_row, from += from_row) {
-        for (int64_t i = 0; i + 4 <= length; i += 4)
+        int64_t i = 0;
+        for (; i + IN_A_LINE <= length; i += IN_A_LINE) {
+            __builtin_prefetch(from + from_row + i);
+            memcpy(to + i, from + i, LINE);
+        }
+        for (; i + 4 <= length; i += 4)
             *(NAME(four_loose) *)(to + i) = *(const NAME(four_loose) *)(from + i);
         if (length >= 4)
             *(NAME(four_loose) *)(to + length - 4) = *(const NAME(four_loose) *)(from + length - 4);
@@ -133,6 +150,8 @@ static void NAME(copy)(void *to_void, int64_t to_outer, int64_t to_inner, const 
                 to[o * to_outer + i * to_inner] = from[o * from_outer + i * from_inner];
     else if (from_inner != 1)
         NAME(transpose)(to, to_outer, from, from_inner, outer, inner);
+    else if (inner == 6)
+        NAME(copy_few)(to, to_outer, from, from_outer, outer, 6);
     else if (inner * (int)sizeof *to == 64)
         NAME(copy_runs)(to, to_outer, from, from_outer, outer, 1);
     else if (inner * (int)sizeof *to == 128)
