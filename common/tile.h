@@ -380,7 +380,10 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
     TG_REFUSE_IF(tg_tile_accumulators(t, l, elem_bytes) > l.registers,
                  "a thread accumulates in %lld registers, and has %lld",
                  tg_tile_accumulators(t, l, elem_bytes), l.registers)
-    TG_REFUSE_IF(amd && l.fast_bytes && 2 * tg_tile_fast_bytes(t, elem_bytes) > l.fast_bytes,
+    /* Four SIMDs have two waves each to go on with: of two blocks, or of one of 512 threads. */
+    const int is_shared =
+        amd && l.fast_bytes && (tg_tile_threads(t, l.lanes) < 512 || t.inst.k == 1);
+    TG_REFUSE_IF(is_shared && 2 * tg_tile_fast_bytes(t, elem_bytes) > l.fast_bytes,
                  "a block takes %lld bytes, and two are to share %lld",
                  tg_tile_fast_bytes(t, elem_bytes), l.fast_bytes)
     TG_REFUSE_IF(l.fast_bytes && tg_tile_fast_bytes(t, elem_bytes) > l.fast_bytes,

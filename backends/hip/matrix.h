@@ -155,33 +155,38 @@ __device__ __forceinline__ void store(const typename S::sums &sum, const output<
     constexpr tg_tile T = S::tile;
     constexpr int vec = T.vec, piece = output<S>::piece, across = T.warp.n / piece;
     constexpr int part = S::fast_bytes / (S::threads / lanes) / sizeof(Sum);
-    constexpr int room = part / (op::m * T.warp.n), at_once = tg_min(S::rows, room & -room);
+    constexpr int halves = part < op::m * T.warp.n ? 2 : 1; /* of an instruction's rows */
+    constexpr int height = op::m / halves, outputs = op::outputs / halves;
+    constexpr int room = part / (height * T.warp.n), at_once = tg_min(S::rows, room & -room);
     static_assert(at_once > 0 && S::rows % at_once == 0);
+    static_assert(halves == 1 || op::row_past_first(outputs) == height);
     const int first_row = warp / S::warps.n * T.warp.m, first_col = warp % S::warps.n * T.warp.n;
     Sum *const mine = static_cast<Sum *>(fast) + warp * part;
     Sum *const of_lane = mine + op::first_row(lane) * T.warp.n + lane % op::n * vec;
 #pragma unroll
-    for (int first = 0; first < S::rows; first += at_once) {
+    for (int part_of = 0; part_of < S::rows / at_once * halves; part_of++) {
+        const int first = part_of / halves * at_once, half = part_of % halves;
         __syncthreads();
 #pragma unroll
         for (int i = 0; i < at_once; i++)
 #pragma unroll
-            for (int o = 0; o < op::outputs; o++)
+            for (int o = 0; o < outputs; o++)
 #pragma unroll
                 for (int j = 0; j < S::cols; j += vec) {
                     vector<Sum, vec> side_by_side;
 #pragma unroll
                     for (int e = 0; e < vec; e++)
-                        side_by_side[e] = Sum(sum[first + i][j + e][o]);
-                    const int row = i * op::m + op::row_past_first(o);
+                        side_by_side[e] = Sum(sum[first + i][j + e][half * outputs + o]);
+                    const int row = i * height + op::row_past_first(o);
                     *reinterpret_cast<vector<Sum, vec> *>(of_lane + row * T.warp.n + j * op::n) =
                         side_by_side;
                 }
         __syncthreads();
 #pragma unroll 1
-        for (int at = lane; at < at_once * op::m * across; at += lanes) {
-            const int line = at / across, i = first + line / op::m;
-            const int row = (i / vec * op::m + line % op::m) * vec + i % vec;
+        for (int at = lane; at < at_once * height * across; at += lanes) {
+            const int line = at / across, i = first + line / height;
+            const int row_of_op = half * height + line % height;
+            const int row = (i / vec * op::m + row_of_op) * vec + i % vec;
             to.store(first_row + row, first_col + at % across * piece, mine + at * piece);
         }
     }

@@ -55,13 +55,19 @@ template <class Panel, int Threads> struct carrier {
     static_assert(mine * N * Threads == Panel::words);
     static_assert(Threads % wide == 0 && Threads % deep == 0);
 
+    /* What is on its way: words along k; or, along v, word_k times N elements. Runs of two bytes
+     * have a register each until they are woven: to join them earlier is to wait for them. */
+    static constexpr bool is_narrow = sizeof(Elem) == 1 && N == 2;
+    using cargo = std::conditional_t<is_narrow, vector<uint32_t, word_k>, vector<word, N>>;
+    using four = vector<uint32_t, 4>;
+
     const Elem *slow; /* element (0, 0) of the tile, the same in all lanes */
     int64_t k_stride, v_stride;
-    int v_left;                 /* of the matrix, from the tile's corner on; more than it: any */
-    bool along_k, is_plain;     /* plain: while k lasts, whole pieces, near enough for 32 bits */
-    int k, v, thread;           /* where a lane's first piece begins, and the lane */
-    int to[mine];               /* words of the stage */
-    vector<word, N> held[mine]; /* words along k; or, along v, word_k times N elements */
+    int v_left;             /* of the matrix, from the tile's corner on; more than it: any */
+    bool along_k, is_plain; /* plain: while k lasts, whole pieces, near enough for 32 bits */
+    int k, v, thread;       /* where a lane's first piece begins, and the lane */
+    int to[mine];           /* words of the stage */
+    cargo held[mine];
 
     __device__ carrier(const void *data, int64_t first, int64_t k_stride, int64_t v_stride,
                        int64_t left, int thread)
@@ -117,12 +123,30 @@ template <class Panel, int Threads> struct carrier {
 #pragma unroll
             for (int r = 0; r < runs; r++, at += k_stride * int64_t(size)) {
                 const vector<Elem, length> run = load<length>(same_in_all(at), to_first);
+                if constexpr (is_narrow && AlongK)
+                    held[i] = with_words(__builtin_bit_cast(four, run));
+                else if constexpr (is_narrow)
+                    held[i][r] = __builtin_bit_cast(uint16_t, run);
 #pragma unroll
                 for (int e = 0; e < length; e++)
                     got[r * length + e] = run[e];
             }
-            held[i] = __builtin_bit_cast(vector<word, N>, got);
+            if constexpr (!is_narrow)
+                held[i] = __builtin_bit_cast(cargo, got);
         }
+    }
+
+    /* The rest is whatever it is: zeros would take an instruction each. */
+    static __device__ __forceinline__ cargo with_words(four words)
+    {
+        cargo all;
+#pragma unroll
+        for (int e = 0; e < word_k; e++) {
+            uint32_t any;
+            asm volatile("" : "=v"(any));
+            all[e] = e < 4 ? words[e % 4] : any;
+        }
+        return all;
     }
 
     /* The wave, not each lane, adds up the address that the lanes' distance is from. */
@@ -165,7 +189,13 @@ template <class Panel, int Threads> struct carrier {
                 if (e % N == N - 1)
                     asm volatile("" : "+v"(k));
             }
-            held[i] = __builtin_bit_cast(vector<word, N>, got);
+            if constexpr (!is_narrow)
+                held[i] = __builtin_bit_cast(cargo, got);
+            else if (along_k)
+                held[i] = with_words(__builtin_bit_cast(four, got));
+            else
+                held[i] = __builtin_convertvector(__builtin_bit_cast(vector<uint16_t, word_k>, got),
+                                                  cargo);
         }
     }
 
@@ -174,10 +204,17 @@ template <class Panel, int Threads> struct carrier {
     __device__ void put_along_k(word *fast) const
     {
 #pragma unroll
-        for (int i = 0; i < mine; i++)
+        for (int i = 0; i < mine; i++) {
+            vector<word, N> of_k;
+            if constexpr (is_narrow)
+                of_k = __builtin_bit_cast(decltype(of_k),
+                                          four{held[i][0], held[i][1], held[i][2], held[i][3]});
+            else
+                of_k = held[i];
 #pragma unroll
             for (int e = 0; e < N; e++)
-                fast[to[i] + e * V] = held[i][e];
+                fast[to[i] + e * V] = of_k[e];
+        }
     }
 
     __device__ void put_along_v(word *fast) const
@@ -188,24 +225,25 @@ template <class Panel, int Threads> struct carrier {
     }
 
     /* Words of what was fetched along v: of each of the runs one element. */
-    static __device__ vector<word, N> woven(vector<word, N> x)
+    static __device__ vector<word, N> woven(cargo x)
     {
-        if constexpr (word_k == 1)
+        if constexpr (word_k == 1) {
             return x;
-        if constexpr (sizeof(Elem) == 1)
-            return woven_bytes(x);
-        const auto elems = __builtin_bit_cast(vector<Elem, N * word_k>, x);
-        vector<Elem, N * word_k> words;
+        } else if constexpr (sizeof(Elem) == 1) {
+            return __builtin_bit_cast(vector<word, N>, woven_bytes(x));
+        } else {
+            const auto elems = __builtin_bit_cast(vector<Elem, N * word_k>, x);
+            vector<Elem, N * word_k> words;
 #pragma unroll
-        for (int e = 0; e < N * word_k; e++)
-            words[e] = elems[e % word_k * N + e / word_k];
-        return __builtin_bit_cast(vector<word, N>, words);
+            for (int e = 0; e < N * word_k; e++)
+                words[e] = elems[e % word_k * N + e / word_k];
+            return __builtin_bit_cast(vector<word, N>, words);
+        }
     }
 
     /* Runs of 2 or 4 of them: the compiler takes nearly three times as many instructions. */
-    static __device__ vector<word, N> woven_bytes(vector<word, N> x)
+    static __device__ vector<uint32_t, 4> woven_bytes(cargo runs)
     {
-        using four = vector<uint32_t, 4>;
         const auto bytes = [](uint32_t low, uint32_t high, uint32_t which) {
             return __builtin_amdgcn_perm(high, low, which);
         };
@@ -213,12 +251,18 @@ template <class Panel, int Threads> struct carrier {
             return four{bytes(x[0], x[1], which), bytes(x[2], x[3], which),
                         bytes(x[0], x[1], other), bytes(x[2], x[3], other)};
         };
-        const four runs = __builtin_bit_cast(four, x);
-        if constexpr (N == 2)
-            return __builtin_bit_cast(vector<word, N>, pairs(runs, 0x06040200, 0x07050301));
-        const four halves = pairs(runs, 0x05010400, 0x07030602);
-        const four words = pairs(halves, 0x05040100, 0x07060302);
-        return __builtin_bit_cast(vector<word, N>, four{words[0], words[2], words[1], words[3]});
+        constexpr uint32_t low_bytes = 0x05010400, high_bytes = 0x07030602; /* in turn */
+        constexpr uint32_t low_halves = 0x05040100, high_halves = 0x07060302;
+        if constexpr (is_narrow) {
+            const four two = {
+                bytes(runs[0], runs[1], low_bytes), bytes(runs[2], runs[3], low_bytes),
+                bytes(runs[4], runs[5], low_bytes), bytes(runs[6], runs[7], low_bytes)};
+            return pairs(two, low_halves, high_halves);
+        } else {
+            const four halves = pairs(__builtin_bit_cast(four, runs), low_bytes, high_bytes);
+            const four words = pairs(halves, low_halves, high_halves);
+            return four{words[0], words[2], words[1], words[3]};
+        }
     }
 };
 
