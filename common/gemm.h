@@ -46,6 +46,12 @@ typedef struct tg_tuned {
     tg_tile tile;
 } tg_tuned;
 
+/* All that a BLAS call says but for data, alpha and beta. */
+typedef struct tg_blas {
+    int64_t m, n, k, lda, ldb, ldc;
+    int type, layout, transa, transb;
+} tg_blas;
+
 struct tg_context {
     const tg_backend *backend;
     void *device; /* the backend's own */
@@ -66,6 +72,8 @@ struct tg_context {
     size_t plan_bytes;  /* the workspace that it takes,                                  */
     tg_packed packed;   /* what its packed operand said of itself,                       */
     uint64_t plans;     /* and how many plans there have been                            */
+    tg_blas blas;       /* the last BLAS call, if this is the number of its plan:        */
+    uint64_t blas_plan;
     void *workspace;
     size_t workspace_bytes;
     int workspace_is_callers;

@@ -113,12 +113,14 @@ static int is_read(const tg_input *x, tg_tile t, int bytes)
     return tg_type_size(x->type) == (size_t)bytes && t.inst.k == 1;
 }
 
-/* B that is transposed on its way to the only block of m is needed once: in pieces that are still
- * in L2 when they are multiplied. (One that lies in rows is better read along all of them.) */
+/* B on its way to the only block of m is needed once: in pieces that are still in L2 when they are
+ * multiplied. Those that lie in rows are best read some way along them. */
 static void cut_to_l2(const tg_problem *p, const tg_limits *l, tg_tile *t, int bytes)
 {
-    const int64_t piece = l->l2 / 4 / bytes / tg_max(t->block.k, 1);
-    if (p->b.col_stride != 1 && p->m <= t->block.m)
+    enum { LEAST_RUN = 1024 }; /* bytes */
+    const int64_t most = l->l2 / bytes / tg_max(t->block.k, 1);
+    const int64_t piece = p->b.col_stride != 1 ? most / 4 : tg_max(most / 2, LEAST_RUN / bytes);
+    if (p->m <= t->block.m)
         t->block.n = (int)tg_clamp(tg_round_down(piece, t->thread.n), t->thread.n, t->block.n);
 }
 
