@@ -39,6 +39,38 @@ static void send(tg_context *ctx)
 
 static void fetch(tg_context *ctx) { CHECK(!tg_download(ctx, c, device_c, sizeof c)); }
 
+/* BLAS calls that differ from the one before in a single argument, each after one that was
+ * repeated. */
+static void one_argument_differs(tg_context *ctx)
+{
+    enum { M, N, K, LDA, LDB, LDC, LAYOUT, TRANSA, TRANSB, ARGUMENTS, MOST = 64 };
+    float x[MOST], y[MOST], z[MOST];
+    for (int i = 0; i < MOST; i++)
+        x[i] = (float)(i % 7), y[i] = (float)(i % 5 - 2), z[i] = 0;
+    float *on_a = api_upload(ctx, x, sizeof x), *on_b = api_upload(ctx, y, sizeof y);
+    float *on_c = api_upload(ctx, z, sizeof z);
+    for (int turn = 0; turn < 3 * ARGUMENTS; turn++) {
+        int v[ARGUMENTS] = {3, 3, 3, 5, 5, 5, 0, 0, 0}; /* the last three: 0 or 1 */
+        if (turn % 3 == 2)
+            v[turn / 3] += 1;
+        memset(z, 0, sizeof z);
+        CHECK(!tg_upload(ctx, on_c, z, sizeof z));
+        CHECK_OK(ctx, tg_sgemm(ctx, TG_ROW_MAJOR + v[LAYOUT], TG_NO_TRANS + v[TRANSA],
+                               TG_NO_TRANS + v[TRANSB], v[M], v[N], v[K], 1, on_a, v[LDA], on_b,
+                               v[LDB], 0, on_c, v[LDC]));
+        CHECK(!tg_sync(ctx) && !tg_download(ctx, z, on_c, sizeof z));
+        for (int i = 0; i < v[M]; i++)
+            for (int j = 0; j < v[N]; j++) {
+                float sum = 0;
+                for (int p = 0; p < v[K]; p++)
+                    sum += x[v[LAYOUT] != v[TRANSA] ? p * v[LDA] + i : i * v[LDA] + p] *
+                           y[v[LAYOUT] != v[TRANSB] ? j * v[LDB] + p : p * v[LDB] + j];
+                CHECK(z[v[LAYOUT] ? j * v[LDC] + i : i * v[LDC] + j] == sum);
+            }
+    }
+    CHECK(!tg_free(ctx, on_a) && !tg_free(ctx, on_b) && !tg_free(ctx, on_c));
+}
+
 static void run(tg_context *ctx, const tg_problem *p)
 {
     send(ctx);
@@ -202,6 +234,7 @@ static void test_far_strides(tg_context *ctx)
 
 void test_sizes(tg_context *ctx)
 {
+    one_argument_differs(ctx);
     fill();
     device_a = api_upload(ctx, a, sizeof a);
     device_b = api_upload(ctx, b, sizeof b);

@@ -35,6 +35,7 @@ MUTATIONS = [
      "NAME(tiles)(mr, nv, 0, 1, 1, 1, mr + (mr == 14), nv * TG_V, s);"),
     ("a dot product starts at k = 1", KERNEL, "for (int64_t p = 0; p < s->k; p++, a",
      "a += s->a_col, b += s->b_row; for (int64_t p = 1; p < s->k; p++, a"),
+    ("a BLAS call with another lda is taken for repeated", "common/gemm.c", " && x->lda == y->lda", ""),
     ("C is read when beta is 0", KERNEL, "if (beta == 0)", "if (beta != beta)"),
     ("alpha is lost", KERNEL, "acc[i] *= alpha;", ";"),
     ("zeros of A are skipped", KERNEL, "acc[i * nv + j] += a[i * a_row] * b_now[j];",
