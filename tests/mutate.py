@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plants bugs in a copy of the tree, one at a time, and requires that the suite turns red for each.
 
-    python3 tests/mutate.py [WORD ...]      all of them, or those whose names hold a word
+    python3 tests/mutate.py [-DOPTION=VALUE ...] [WORD ...]
+                                            all of them, or those whose names hold a word; options
+                                            are Meson's, as -Darch_cpu=avx2
     python3 tests/mutate.py --fit           only looks whether each of them fits the code
 
 A planted bug is a replacement of text that must occur exactly once, so that one which no longer
@@ -267,13 +269,15 @@ def plant(tree, folder, mutation):
 def main():
     if sys.argv[1:] == ["--fit"]:
         return not all([fits(TOP, mutation) for mutation in MUTATIONS])
-    wanted = [m for m in MUTATIONS if not sys.argv[1:] or any(w in m[0] for w in sys.argv[1:])]
+    options = [a for a in sys.argv[1:] if a.startswith("-D")]
+    words = [a for a in sys.argv[1:] if a not in options]
+    wanted = [m for m in MUTATIONS if not words or any(w in m[0] for w in words)]
     passed = 0
     with tempfile.TemporaryDirectory() as temp:
         tree, folder = os.path.join(temp, "tree"), os.path.join(temp, "build")
         shutil.copytree(TOP, tree, symlinks=True, ignore=shutil.ignore_patterns(".*", "build*"))
-        subprocess.run(["meson", "setup", folder, tree, "-Dbackends=cpu"], check=True,
-                       stdout=subprocess.DEVNULL)
+        subprocess.run(["meson", "setup", folder, tree, "-Dbackends=cpu"] + options,
+                       check=True, stdout=subprocess.DEVNULL)
         untouched = build(folder, SUITES)
         red = "the build" if untouched.returncode != 0 else caught_by(folder, SUITES)
         if red:
