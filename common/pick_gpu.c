@@ -205,6 +205,17 @@ static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *
     return sum + cycles_of_launch;
 }
 
+/* Nine rows or more times a large B that the engine fetches as it lies: its pipeline has more bytes
+ * on their way than registers can hold, and the block of 16 rows is made for it. */
+static int is_for_engine(const tg_problem *p, const tg_limits *l, int bytes)
+{
+    return l->matrix == 16 && bytes == 4 && p->m > 8 && p->m <= 16 && p->batch == 1 &&
+           p->c.col_stride == 1 && p->n >= 3 * l->units && p->k >= (1 << 21) / p->n &&
+           is_fetched(p->b.col_stride, p->b.row_stride) &&
+           (is_fetched(p->a.col_stride, p->a.row_stride) ||
+            is_fetched(p->a.row_stride, p->a.col_stride));
+}
+
 /* A row or column, or up to 16 of them, times a large matrix: memory is the limit, the row with
  * enough of them in a thread tile the best, of two the one with wide blocks if others would be more
  * than units, since they stage the thin matrix less often, and k is split until all units read. */
@@ -214,7 +225,7 @@ static int choose_skinny(const tg_problem *p, const tg_limits *l, int bytes, tg_
     const int is_tiny =
         p->batch > 1 && large * thin <= 16 && p->k >= 32; /* each item a few dot products */
     if (thin == 0 || p->batch == 0 || thin > (bytes == 4 || !l->matrix ? 16 : 4) ||
-        (p->batch > 1 && !is_tiny) || p->k < 2)
+        (p->batch > 1 && !is_tiny) || p->k < 2 || is_for_engine(p, l, bytes))
         return 0;
     plan->row = -1;
     for (int row = 0; row < tg_tile_count(); row++) {
@@ -253,6 +264,8 @@ static int is_candidate(const tg_problem *p, int row, const tg_limits *l, int by
     const tg_tile t = tg_tile_at(row);
     const char *name = tg_tile_name(row);
     if ((p->flags & TG_BATCH_INVARIANT) && !sums_in_order(t, bytes))
+        return 0;
+    if (is_fed_by_engine(t, l, bytes) && t.block.m <= 16 && !is_for_engine(p, l, bytes))
         return 0;
     if (tg_tile_is_fma(t) && (bytes < 4 || tg_tile_accumulators(t, *l, bytes) > 128))
         return 0; /* FMA kernels are of f32 and f64 */

@@ -34,7 +34,7 @@ MUTATIONS = [
     ("a run of tiles stays at one panel of B", KERNEL, "tile_b += s->b_next;", ""),
     ("a run of tiles takes the ragged one too", LOOPS, "tg_max(0, whole - 1)", "tg_max(0, whole)"),
     ("packed panels are taken for longer", KERNEL, "NAME(tiles)(mr, nv, 0, 1, 1, 1, mr, nv * TG_V, s);",
-     "NAME(tiles)(mr, nv, 0, 1, 1, 1, mr + (mr == 14), nv * TG_V, s);"),
+     "NAME(tiles)(mr, nv, 0, 1, 1, 1, mr + (mr % 8 == 6), nv * TG_V, s);"),
     ("a dot product starts at k = 1", KERNEL, "for (int64_t p = 0; p < s->k; p++, a",
      "a += s->a_col, b += s->b_row; for (int64_t p = 1; p < s->k; p++, a"),
     ("a BLAS call with another lda is taken for repeated", "common/gemm.c", " && x->lda == y->lda", ""),

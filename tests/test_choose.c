@@ -332,9 +332,30 @@ static void test_measured(const char *path, const tg_limits *l, double mean_aske
     CHECK_SAY(shapes >= 40 && mean >= mean_asked, "%.3f of the best on %d shapes", mean, shapes);
 }
 
+static const tg_limits h200 = {{4, 8}, 1024, 16, 255, 4, 227 << 10, 0, 0, 50 << 20, 132, 16};
+
+/* Up to 16 rows stream a large B through Hopper's copy engine if that can fetch it, and there is
+ * enough of it for all units; other products leave the row of that block alone. */
+static void test_thin_on_hopper(void)
+{
+    static const struct {
+        asked s;
+        int is_thin_row;
+    } cases[] = {{{16, 4096, 14336, 1}, 1}, {{9, 32000, 4096, 1}, 1},  {{8, 4096, 14336, 1}, 0},
+                 {{17, 4096, 14336, 1}, 0}, {{16, 4096, 14336, 2}, 0}, {{16, 4095, 14336, 1}, 0},
+                 {{16, 64, 500000, 1}, 0},  {{16, 512, 512, 1}, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tg_problem p = problem_of(cases[i].s, TG_F32);
+        tg_plan plan = TG_PLAN_INIT;
+        CHECK(tg_choose(&p, &h200, NULL, &plan));
+        CHECK_SAY((plan.tile.block.m == 16 && plan.tile.stages > 2) == cases[i].is_thin_row,
+                  "%lldx%lldx%lld takes %s", (long long)p.m, (long long)p.n, (long long)p.k,
+                  tg_tile_name(plan.row));
+    }
+}
+
 int main(int argc, char **argv)
 {
-    const tg_limits h200 = {{4, 8}, 1024, 16, 255, 4, 227 << 10, 0, 0, 50 << 20, 132, 16};
     const tg_limits xeon = {{1, 1}, 0, 64, 32, 64, 0, KIB(32), KIB(1024), 37486592, 1, 0};
     if (argc > 2) {
         test_measured(argv[1], &h200, 0.97, 0.5);
@@ -347,5 +368,6 @@ int main(int argc, char **argv)
     test_threads();
     test_amd();
     test_edges();
+    test_thin_on_hopper();
     return test_close();
 }
