@@ -95,6 +95,8 @@ tg_status tg_problem_choose(tg_context *ctx, const tg_problem *p)
     ctx->plans++;
     if (!tg_choose(p, &limits, stated, &ctx->plan))
         refusal = "no row of the table multiplies it there";
+    else if (limits.l1 == 0 && p->a.type != p->b.type)
+        refusal = "a GPU's kernels multiply it with its own type only";
     else if (!stated) /* what tg_force or tg_tuning_add took is there */
         refusal = ctx->backend->missing(ctx, tg_tile_at(ctx->plan.row), p->a.type);
     if (refusal)

@@ -57,7 +57,7 @@ MUTATIONS = [
     ("a square is not transposed at the edge", PACK, "i + TG_V <= inner ? i : tg_max(0, inner - TG_V);",
      "i;"),
     ("threads do not wait for the staged panels", LOOPS,
-     "wait_for(t); /* A and B are staged, before they are read */", ""),
+     "wait_for(t); /* A and B are staged, before they are read */", ";"),
     ("the last warps are left out", LOOPS, "end = (t->me + 1) * warps / t->size",
      "end = (t->me + 1) * (warps / t->size)"),
     ("every thread streams all of C", CALLS, " || j.is_direct || j.is_streamed || j.is_turned;", ";"),
@@ -68,8 +68,6 @@ MUTATIONS = [
     ("a turned corner forgets C", TURNED, "s->beta != 0 && col < columns", "0"),
     ("blocks of k of turned columns begin anew", DIRECT, "s.beta = k == 0 ? p->beta : 1;\n            j->isa", "s.beta = p->beta;\n            j->isa"),
     ("the plan of an empty problem stays", CALL, "    ctx->given.size = 0; /* the plan", "    /* the plan"),
-    ("an empty problem is given a workspace", CALL, "tg_problem_is_empty(p) ? 0 : ctx->backend->workspace",
-     "ctx->backend->workspace"),
     ("k = 0 leaves C alone", CALLS, "scale(j->p, item_at(j, item).c);", ""),
     ("lda and ldb are swapped", CALL, "layout, transa, m, k, lda,", "layout, transa, m, k, ldb,"),
     ("C column-major keeps the strides of A", CALL, "p->b.row_stride = q.a.col_stride,",
@@ -96,7 +94,8 @@ MUTATIONS = [
     ("streams: the sums of the block before go on", DIRECT, "s.begins_with_sums = k % block_k > 0;",
      "s.begins_with_sums = k > 0;"),
     ("directly: the last columns are left out", DIRECT, "s.columns = (int)tg_min(thread_n, cols.end - n);\n        s.a = a;",
-     "s.columns = (int)tg_min(thread_n, cols.end - n - (cols.end - n > 16));\n        s.a = a;"),
+     "s.columns = (int)tg_min(thread_n, cols.end - n - (cols.end - n > thread_n / 2));\n"
+     "        s.a = a;"),
     ("flat: every panel of B is the first", DIRECT, "s.b_next = s.c_next = thread_n;",
      "s.c_next = thread_n;"),
     ("masks: the last vector is whole", KERNEL, "is_masked ? s->columns - (nv - 1) * TG_V : 0);",
@@ -218,6 +217,15 @@ SUITES_OF = {"backends/gpu": [suite for suite in SUITES if "simt" in suite[0]],
              TUNING: [("test_api", "tuning")]}
 
 
+def machine_has(flag):
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        return flag in file.read()
+
+
+def can_show(mutation):
+    return machine_has("avx512_vnni") or not mutation[0].startswith("words:")
+
+
 def build(folder, suites):
     targets = ["tests/" + suite[0] for suite in suites] + FAKES
     return subprocess.run(["ninja", "-C", folder, "--quiet"] + targets,
@@ -282,12 +290,16 @@ def main():
         red = "the build" if untouched.returncode != 0 else caught_by(folder, SUITES)
         if red:
             sys.exit(f"{red} is red before anything is planted\n{untouched.stdout}")
-        for mutation in wanted:
+        for mutation in filter(can_show, wanted):
             caught = plant(tree, folder, mutation)
             passed += caught is not None
             print(f"{mutation[0]:45} {caught or 'NOT CAUGHT'}", flush=True)
-    print(f"{passed} passed, {len(wanted) - passed} failed")
-    return passed < len(wanted)
+    left_out = [mutation[0] for mutation in wanted if not can_show(mutation)]
+    if left_out:
+        print("left out, since this machine has no VNNI:", "; ".join(left_out))
+    planted = len(wanted) - len(left_out)
+    print(f"{passed} passed, {planted - passed} failed")
+    return passed < planted
 
 
 if __name__ == "__main__":
