@@ -113,7 +113,7 @@ MUTATIONS = [
     ("short types: integers are summed in f32 for too long", CALLS, "return (1 << 24) /",
      "return (1 << 30) /"),
     ("short types: columns are converted one too few", CONVERT, "tg_min(LINES_AT_ONCE, inner - i)",
-     "tg_min(LINES_AT_ONCE, inner - i - (inner > 16))"),
+     "tg_min(LINES_AT_ONCE, inner - i - (inner > 8))"),
     ("short types: a plan for other types is used", CALL, " && x->type == y->type", ""),
     ("short types: a fraction of an integer is taken", CHECK, "(int32_t)factor == factor", "1"),
     ("packed: each block of k has the panels of the first", STAGE, "(s->ks.begin * s->all_lines +", "(0 +"),
