@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """amd_mutate.py ROCM EMULATOR      planted bugs that AMD's emulated suite must find
+amd_mutate.py --fit              only looks whether each of them fits the code
 
 Plants them in a copy of the tree, one at a time, as mutate.py does. The last line is
 `N passed, N failed`."""
@@ -16,7 +17,7 @@ INST, KERNEL, STAGE = (f"backends/hip/matrix{part}.h" for part in ("_inst", "", 
 # name, file, what stands there, what is planted; target, product
 MUTATIONS = [
     ("no barrier between put and multiply", KERNEL, "S::a_panel::words);\n            __syncthreads();\n", "S::a_panel::words);\n", "gfx90a", "f32 mfma128x128x16 NN 130x70x50"),
-    ("C is put where a wave still reads", KERNEL, "first += at_once) {\n        __syncthreads();\n", "first += at_once) {\n", "gfx1100", "f16 wmma128x128x32 NN 130x70x50"),
+    ("C is put where a wave still reads", KERNEL, "half = part_of % halves;\n        __syncthreads();\n", "half = part_of % halves;\n", "gfx1100", "f16 wmma128x128x32 NN 130x70x50"),
     ("a wave has 64 lanes", KERNEL, "same_in_all(thread / lanes)", "same_in_all(thread / 64)", "gfx1100", "f16 wmma64x64x32 NN 70x66x50"),
     ("a lane's rows of an instruction are another's", INST, "return lane / n * run;", "return (lane / n ^ 1) * run;", "gfx90a", "f64 mfma64x64x16 NN 70x66x50"),
     ("rows past the end of C are stored", KERNEL, "if (row >= this->rows ||", "if (row > this->rows ||", "gfx90a", "f32 mfma64x64x16 NN 33x16x16"),
@@ -31,6 +32,17 @@ def is_caught(emulator, folder, target, product):
     done = subprocess.run([emulator, target, os.path.join(folder, "tests", "test_gemm"), "hip"] + product.split(),
                           env=env, capture_output=True, text=True)
     return done.returncode != 0 or "1 passed, 0 failed" not in done.stdout
+
+
+def fits():
+    unfit = []
+    for name, file, old, *_ in MUTATIONS:
+        with open(os.path.join(TOP, file), encoding="utf-8") as stored:
+            if stored.read().count(old) != 1:
+                unfit.append(name)
+    for name in unfit:
+        print(f"{name}: its text does not stand once in the code")
+    return not unfit
 
 
 def main(rocm, emulator):
@@ -60,4 +72,6 @@ def main(rocm, emulator):
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--fit"]:
+        sys.exit(not fits())
     sys.exit(main(os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])))
