@@ -136,7 +136,14 @@ constexpr bool in_turns = false;
 constexpr bool in_turns = true;
 #endif
 
-/* B is loaded a round ahead of its use, A a panel ahead. */
+/* But for Hopper's, compilers have no registers left where B is read by elements. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900
+constexpr bool has_room = false;
+#else
+constexpr bool has_room = true;
+#endif
+
+/* B is loaded a round ahead of its use, if there is room, A a panel ahead. */
 template <tg_tile T, typename T_elem, skinny_b way>
 __global__ void GPU_BOUNDS((skinny<T, T_elem>::threads), (skinny<T, T_elem>::blocks_per_unit))
     skinny_gemm(skinny_call<T_elem> p)
@@ -175,8 +182,9 @@ __global__ void GPU_BOUNDS((skinny<T, T_elem>::threads), (skinny<T, T_elem>::blo
             round = 0, panel = shape::panel - panel;
     };
 
+    constexpr bool is_ahead = has_room || way != skinny_b::scattered;
     int64_t k = begin;
-    if (k + shape::round_k <= end)
+    if (is_ahead && k + shape::round_k <= end)
         reader.round(now);
     skinny_stage<T, T_elem, way>(p, a, begin, end, fast);
     if constexpr (in_turns && way != skinny_b::scattered) {
@@ -191,6 +199,12 @@ __global__ void GPU_BOUNDS((skinny<T, T_elem>::threads), (skinny<T, T_elem>::blo
         if (k + shape::round_k <= end) {
             multiply(k, now);
             k += shape::round_k;
+        }
+    } else if constexpr (!is_ahead) {
+#pragma unroll 1
+        for (; k + shape::round_k <= end; k += shape::round_k) {
+            reader.round(now);
+            multiply(k, now);
         }
     } else {
 #pragma unroll 2
