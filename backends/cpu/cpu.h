@@ -96,6 +96,9 @@ typedef struct tg_rows {
     int height; /* of a tall one */
 } tg_rows;
 
+/* The operand that turned.h turns: B for a few rows of A, A for a few columns of B. */
+typedef enum tg_turned { TG_NOT_TURNED, TG_TURNED_B, TG_TURNED_A } tg_turned;
+
 /* What all threads know of a call. */
 typedef struct tg_job {
     const tg_problem *p;
@@ -120,8 +123,8 @@ typedef struct tg_job {
     int is_flat;                  /* and so little k that C is written row by row */
     tg_step step;                 /* then: what all steps have in common, */
     tg_rows rows;                 /* and how those of C are shared out to tiles */
-    int is_streamed;              /* few rows, and B is read once, along its rows, */
-    int is_turned;                /* or along its columns */
+    int is_streamed;              /* few rows, and B is read once, along its rows */
+    tg_turned turned;             /* or there are few lines of one, and many of the other */
     const tg_item *items;         /* their data; NULL: batch items, so many bytes apart: */
     int64_t a_item, b_item, c_item;
 } tg_job;

@@ -73,15 +73,30 @@ static int is_streamed(const tg_job *j)
            (converts ? j->tile.stages == 1 : is_in_place_whole(j));
 }
 
-/* Are there few rows, and columns that lie along k as kernels take them? */
-static int is_turned(const tg_job *j)
+/* Are there a few lines, and many of the other operand, which lie along k? */
+static tg_turned turned_of(const tg_job *j)
 {
     const tg_problem *p = j->p;
-    return p->m <= TG_TURNED_ROWS && p->b.row_stride == 1 && p->b.col_stride != 1 &&
-           p->a.col_stride == 1 && p->c.col_stride == 1 && p->c.type == p->a.type &&
-           (int64_t)tg_type_size(p->a.type) == j->bytes && !(p->flags & TG_PACKED) &&
-           j->tile.form == TG_OUTER && j->tile.stages == 1 && j->tile.slices == 1 &&
-           j->kernel.grain;
+    const int takes = p->c.type == p->a.type && (int64_t)tg_type_size(p->a.type) == j->bytes &&
+                      !(p->flags & TG_PACKED) && j->tile.form == TG_OUTER && j->tile.stages == 1 &&
+                      j->tile.slices == 1 && j->kernel.grain;
+    if (takes && p->m <= TG_TURNED_ROWS && p->b.row_stride == 1 && p->b.col_stride != 1)
+        return TG_TURNED_B;
+    const int64_t vector = j->isa->turned_columns[tg_cpu_kind(p->a.type)];
+    return takes && p->n <= TG_TURNED_ROWS && p->m >= 2 * vector && p->k >= 2 * vector &&
+                   p->a.col_stride == 1 && p->a.row_stride != 1
+               ? TG_TURNED_A
+               : TG_NOT_TURNED;
+}
+
+/* If the few lines do not lie along k, they are copied. */
+static int64_t turned_bytes(const tg_job *j)
+{
+    const tg_problem *p = j->p;
+    const int is_b = j->turned == TG_TURNED_B;
+    return (is_b ? p->a.col_stride : p->b.row_stride) == 1
+               ? 0
+               : tg_round_up((is_b ? p->m : p->n) * p->k * j->bytes, 64);
 }
 
 static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
@@ -121,18 +136,21 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
                           j.kernel.grain && p->n % j.kernel.grain == 0;
     const int is_b_near = p->k <= l->l2 / 4 / j.bytes / tg_max(p->n, 1);
     j.is_flat = p->k <= TG_FLAT_K && p->n > t->thread.n && t->form == TG_OUTER;
-    j.is_direct = is_ragged && is_in_place_whole(&j) && p->k <= j.slice &&
+    j.turned = turned_of(&j);
+    j.is_direct = is_ragged && j.turned != TG_TURNED_A && is_in_place_whole(&j) &&
+                  p->k <= j.slice &&
                   (j.is_flat || (p->m <= t->block.m && (is_b_near || p->n <= t->warp.n)));
-    j.is_streamed = is_ragged && !j.is_direct && is_streamed(&j);
+    j.is_streamed = is_ragged && !j.is_direct && j.turned != TG_TURNED_A && is_streamed(&j);
     if (j.is_streamed) /* along its rows as far as the sums of all columns stay near */
         j.tile.block.n = (int)tg_max(
             t->block.n, tg_round_down(l->l2 / 4 / j.sum_bytes / tg_max(p->m, 1), TG_STREAM_PANEL));
-    j.is_turned = is_turned(&j);
-    if (j.is_turned)
-        j.a_bytes = j.b_bytes = 0;
+    if (j.turned) {
+        j.a_bytes = turned_bytes(&j);
+        j.b_bytes = 0;
+    }
     /* With nothing to stage together, or too little, each thread takes a strip of its own. */
     const int in_place =
-        j.is_streamed || j.is_turned ||
+        j.is_streamed || j.turned ||
         ((plan->a_in_place || a_packed) && (plan->b_in_place || b_packed) && j.kernel.grain);
     j.a_bytes = a_packed ? 0 : j.a_bytes;
     j.b_bytes = b_packed ? 0 : j.b_bytes;
@@ -140,14 +158,14 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     const int64_t grain_n = in_place ? t->warp.n : t->block.n;
     const int64_t pieces_m = tg_ceil_div(p->m, grain_m), pieces_n = tg_ceil_div(p->n, grain_n);
     j.strips_cut_m = /* else they take all rows */
-        pieces_m >= pieces_n && !j.is_streamed && !j.is_turned;
+        j.turned ? j.turned == TG_TURNED_A : pieces_m >= pieces_n && !j.is_streamed;
     j.grain = j.strips_cut_m ? grain_m : grain_n;
     j.pieces = j.strips_cut_m ? pieces_m : pieces_n;
     if (p->k > 0 &&
         (in_place || 2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads))
         j.strips = tg_min(plan->threads, j.pieces);
     j.cells = p->batch * j.strips;
-    j.is_each_alone = j.cells >= plan->threads || j.is_direct || j.is_streamed || j.is_turned;
+    j.is_each_alone = j.cells >= plan->threads || j.is_direct || j.is_streamed || j.turned;
     j.step = (tg_step){.k = p->k,
                        .a_row = p->a.row_stride,
                        .a_col = p->a.col_stride,
@@ -181,7 +199,10 @@ static const tg_job *job_for(const tg_context *ctx, const tg_problem *p, const t
 
 static int64_t corner_bytes(const tg_job *j)
 {
-    return tg_round_up((int64_t)j->tile.thread.m * j->tile.thread.n * j->sum_bytes, 64);
+    const int64_t vector = j->isa->turned_columns[tg_cpu_kind(j->p->a.type)];
+    const int64_t turned = TG_TURNED_ROWS * TG_TURNED_VECTORS * vector;
+    const int64_t tile = (int64_t)j->tile.thread.m * j->tile.thread.n;
+    return tg_round_up((j->turned ? turned : tile) * j->sum_bytes, 64);
 }
 
 static int64_t team_bytes(const tg_job *j) { return j->a_bytes + j->b_bytes + j->sums_bytes; }
@@ -262,8 +283,8 @@ static void run_cells(const tg_job *j, const tg_plan *plan, char *workspace, int
         const tg_item item = cell_at(j, cell, &rows, &cols);
         if (j->is_streamed)
             multiply_streaming(j, &t, item, cols);
-        else if (j->is_turned)
-            multiply_turned(j, item, cols);
+        else if (j->turned)
+            multiply_turned(j, &t, item, j->strips_cut_m ? rows : cols);
         else
             multiply_cell(j, &t, item, rows, cols);
     }
