@@ -16,7 +16,7 @@ INST, KERNEL, STAGE = (f"backends/hip/matrix{part}.h" for part in ("_inst", "", 
 
 # name, file, what stands there, what is planted; target, product
 MUTATIONS = [
-    ("no barrier between put and multiply", KERNEL, "S::a_panel::words);\n            __syncthreads();\n", "S::a_panel::words);\n", "gfx90a", "f32 mfma128x128x16 NN 130x70x50"),
+    ("no barrier between put and multiply", KERNEL, "S::a_panel::words);\n                __syncthreads();\n", "S::a_panel::words);\n", "gfx90a", "f32 mfma128x128x16 NN 130x70x50"),
     ("C is put where a wave still reads", KERNEL, "half = part_of % halves;\n        __syncthreads();\n", "half = part_of % halves;\n", "gfx1100", "f16 wmma128x128x32 NN 130x70x50"),
     ("a wave has 64 lanes", KERNEL, "same_in_all(thread / lanes)", "same_in_all(thread / 64)", "gfx1100", "f16 wmma64x64x32 NN 70x66x50"),
     ("a lane's rows of an instruction are another's", INST, "return lane / n * run;", "return (lane / n ^ 1) * run;", "gfx90a", "f64 mfma64x64x16 NN 70x66x50"),

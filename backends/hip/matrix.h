@@ -212,23 +212,26 @@ template <class S> __device__ __forceinline__ void run(const tg_call &p, typenam
     typename S::sums sum = {};
     const int64_t steps = tg_ceil_div(at.k_end - at.k_begin, T.block.k);
     const int of_last = int(at.k_end - at.k_begin - (steps - 1) * T.block.k);
+    constexpr int in_turn = T.inst.k > 1 ? T.stages : 1; /* FMAs are too many to be there twice */
     int stage = 0;
 #pragma unroll 1
-    for (int64_t left = steps; left >= 0; left--) { /* of them, the first is fetched */
-        if (left != steps) {
-            of_a.put(fast + stage);
-            of_b.put(fast + stage + S::a_panel::words);
-            __syncthreads();
+    for (int64_t left = steps; left >= 0;) /* of them, the first is fetched */
+#pragma unroll
+        for (int i = 0; i < in_turn; i++, left--, stage ^= S::stage_words) {
+            if (left < 0)
+                continue;
+            if (left != steps) {
+                of_a.put(fast + stage);
+                of_b.put(fast + stage + S::a_panel::words);
+                __syncthreads();
+            }
+            if (left != 0) {
+                of_a.fetch(left == 1 ? of_last : T.block.k);
+                of_b.fetch(left == 1 ? of_last : T.block.k);
+            }
+            if (left != steps)
+                multiply_stage<S>(sum, fast + stage, read_a, read_b);
         }
-        if (left != 0) {
-            of_a.fetch(left == 1 ? of_last : T.block.k);
-            of_b.fetch(left == 1 ? of_last : T.block.k);
-        }
-        if (left != steps) {
-            multiply_stage<S>(sum, fast + stage, read_a, read_b);
-            stage ^= S::stage_words;
-        }
-    }
     store<S>(sum, output<S>(p, at), fast, warp, lane);
 }
 
