@@ -112,6 +112,8 @@ static int count_wrong_items(const items *x)
 static void run_batch(tg_context *ctx, items *host, items *device, const char *tile_name)
 {
     tg_tile tile = tg_tile_at(tg_tile_find(tile_name));
+    if (tile.vec && tg_tile_refusal(ctx, &tile, TG_F32))
+        return;
     tg_problem p = TG_PROBLEM_INIT;
     p.m = M, p.n = N, p.k = K, p.batch = ITEMS;
     p.a = (tg_input){device->a, K, 1, M * K, TG_F32};
