@@ -131,7 +131,10 @@ static void cut_to_l2(const tg_problem *p, const tg_limits *l, tg_tile *t, int b
 static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg_plan *best)
 {
     const int is_b_small = p->k <= l->l2 / 2 / bytes / tg_max(p->n, 1);
-    const int is_a_small = p->k <= l->l2 / 4 / bytes / tg_max(p->m, 1);
+    const int64_t strips = p->m * best->tile.thread.n >= p->n * best->tile.thread.m && p->batch == 1
+                               ? tg_useful_threads(tg_flops_of(p), l->units)
+                               : 1; /* of rows: each thread needs its own, and all columns */
+    const int is_a_small = p->k <= l->l2 / 4 / bytes / tg_max(tg_ceil_div(p->m, strips), 1);
     const int a_can =
         is_read(&p->a, best->tile, bytes) &&
         (best->tile.form == TG_OUTER ? p->a.col_stride == 1 : p->a.row_stride == 1 && is_a_small);
@@ -278,10 +281,18 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
     }
     plan->threads = tg_useful_threads(tg_flops_of(p), l->units);
     const int is_from_caches = stated.block.m == 0 || stated.block.n == 0 || stated.block.k == 0;
-    const int sharing = p->batch >= plan->threads ? 1 : plan->threads;
-    if (is_from_caches)
-        cut_to_sums(p, &plan->tile, bytes);
-    plan->tile =
-        is_from_caches ? cut_evenly(p, plan->tile, sharing, bytes) : cut_to_problem(p, plan->tile);
+    if (!is_from_caches) {
+        plan->tile = cut_to_problem(p, plan->tile);
+        return 1;
+    }
+    const tg_cut cut = tg_cut_of(p, plan);
+    const int sharing = p->batch >= plan->threads || cut ? 1 : plan->threads;
+    tg_problem share = *p;
+    if (cut == TG_STRIPS_OF_M)
+        share.m = tg_ceil_div(p->m, plan->threads);
+    else if (cut)
+        share.n = tg_ceil_div(p->n, plan->threads);
+    cut_to_sums(p, &plan->tile, bytes);
+    plan->tile = cut_evenly(&share, plan->tile, sharing, bytes);
     return 1;
 }

@@ -154,15 +154,20 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         ((plan->a_in_place || a_packed) && (plan->b_in_place || b_packed) && j.kernel.grain);
     j.a_bytes = a_packed ? 0 : j.a_bytes;
     j.b_bytes = b_packed ? 0 : j.b_bytes;
-    const int64_t grain_m = in_place ? t->warp.m : t->block.m;
-    const int64_t grain_n = in_place ? t->warp.n : t->block.n;
-    const int64_t pieces_m = tg_ceil_div(p->m, grain_m), pieces_n = tg_ceil_div(p->n, grain_n);
+    const int streams = j.turned || j.is_streamed;
+    const tg_cut cut = tg_cut_of(p, plan);
+    const tg_mn grain = streams           ? t->warp
+                        : in_place || cut ? t->thread
+                                          : (tg_mn){t->block.m, t->block.n};
+    const int64_t pieces_m = tg_ceil_div(p->m, grain.m), pieces_n = tg_ceil_div(p->n, grain.n);
     j.strips_cut_m = /* else they take all rows */
-        j.turned ? j.turned == TG_TURNED_A : pieces_m >= pieces_n && !j.is_streamed;
-    j.grain = j.strips_cut_m ? grain_m : grain_n;
+        streams ? j.turned == TG_TURNED_A
+        : cut   ? cut == TG_STRIPS_OF_M
+                : pieces_m >= pieces_n;
+    j.grain = j.strips_cut_m ? grain.m : grain.n;
     j.pieces = j.strips_cut_m ? pieces_m : pieces_n;
-    if (p->k > 0 &&
-        (in_place || 2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads))
+    if (p->k > 0 && (in_place || cut ||
+                     2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads))
         j.strips = tg_min(plan->threads, j.pieces);
     j.cells = p->batch * j.strips;
     j.is_each_alone = j.cells >= plan->threads || j.is_direct || j.is_streamed || j.turned;
@@ -175,7 +180,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         set_fetching(&j.step);
     j.rows = rows_of(p->m, t->thread.m);
     if (j.is_streamed || ((int64_t)tg_type_size(p->c.type) < j.sum_bytes && p->k > j.slice)) {
-        const int64_t rows = j.strips_cut_m ? tg_ceil_div(pieces_m, j.strips) * grain_m : p->m;
+        const int64_t rows = j.strips_cut_m ? tg_ceil_div(pieces_m, j.strips) * grain.m : p->m;
         /* A line more than panels, so that rows do not share a cache set. */
         j.sums_row = tg_round_up(tg_min(t->block.n, p->n), TG_STREAM_PANEL) + 16;
         const int is_c_beside = j.add || (int64_t)tg_type_size(p->c.type) < j.sum_bytes;
