@@ -243,6 +243,25 @@ static tg_tile cut_to_problem(const tg_problem *p, tg_tile t)
     return t;
 }
 
+/* Cuts a tile that came from the caches to what the threads have of the problem, each alone or all
+ * together; then each has its part of the rows of a block in L2. */
+static void share_out(const tg_problem *p, tg_plan *plan, int bytes)
+{
+    const tg_cut cut = tg_cut_of(p, plan);
+    const int sharing = p->batch >= plan->threads || cut ? 1 : plan->threads;
+    tg_problem share = *p;
+    if (cut == TG_STRIPS_OF_M)
+        share.m = tg_ceil_div(p->m, plan->threads);
+    else if (cut)
+        share.n = tg_ceil_div(p->n, plan->threads);
+    int rows = 1; /* of threads */
+    while ((rows + 1) * (rows + 1) <= sharing)
+        rows++;
+    plan->tile.block.m *= rows;
+    cut_to_sums(p, &plan->tile, bytes);
+    plan->tile = cut_evenly(&share, plan->tile, sharing, bytes);
+}
+
 int tg_useful_threads(double flops, int units)
 {
     const double useful = flops / flops_per_thread;
@@ -285,14 +304,6 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
         plan->tile = cut_to_problem(p, plan->tile);
         return 1;
     }
-    const tg_cut cut = tg_cut_of(p, plan);
-    const int sharing = p->batch >= plan->threads || cut ? 1 : plan->threads;
-    tg_problem share = *p;
-    if (cut == TG_STRIPS_OF_M)
-        share.m = tg_ceil_div(p->m, plan->threads);
-    else if (cut)
-        share.n = tg_ceil_div(p->n, plan->threads);
-    cut_to_sums(p, &plan->tile, bytes);
-    plan->tile = cut_evenly(&share, plan->tile, sharing, bytes);
+    share_out(p, plan, bytes);
     return 1;
 }
