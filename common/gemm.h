@@ -220,17 +220,15 @@ enum { TG_FLAT_K = 16 };
 typedef enum tg_cut { TG_NO_STRIPS, TG_STRIPS_OF_M, TG_STRIPS_OF_N } tg_cut;
 enum { TG_STREAM_ROWS = 16, TG_STREAM_TILES = 2 };
 
-static inline tg_cut tg_cut_of(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
+static inline tg_cut tg_cut_of(const tg_problem *p, const tg_plan *plan)
 {
     const tg_tile t = plan->tile;
-    const int64_t most = l->l2 / 2 / (int64_t)tg_type_size(p->a.type); /* elements, read by all */
-    const int all_read_a = plan->a_in_place && p->k <= most / tg_max(p->m, 1);
     const int64_t m = p->m / plan->threads, n = p->n / plan->threads, enough = 6 * t.vec;
     if (plan->threads == 1 || p->batch > 1 || t.inst.k > 1 || p->m <= TG_STREAM_TILES * t.thread.m)
         return TG_NO_STRIPS;
     if ((plan->b_in_place && m >= t.thread.m) || (p->m >= 4 * p->n && m >= enough))
         return TG_STRIPS_OF_M;
-    if ((all_read_a && n >= t.thread.n) || (p->n >= 4 * p->m && n >= enough))
+    if ((plan->a_in_place && n >= t.thread.n) || (p->n >= 4 * p->m && n >= enough))
         return TG_STRIPS_OF_N;
     return TG_NO_STRIPS;
 }

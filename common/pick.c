@@ -245,9 +245,9 @@ static tg_tile cut_to_problem(const tg_problem *p, tg_tile t)
 
 /* Cuts a tile that came from the caches to what the threads have of the problem, each alone or all
  * together; then each has its part of the rows of a block in L2. */
-static void share_out(const tg_problem *p, const tg_limits *l, tg_plan *plan, int bytes)
+static void share_out(const tg_problem *p, tg_plan *plan, int bytes)
 {
-    const tg_cut cut = tg_cut_of(p, plan, l);
+    const tg_cut cut = tg_cut_of(p, plan);
     const int sharing = p->batch >= plan->threads || cut ? 1 : plan->threads;
     tg_problem share = *p;
     if (cut == TG_STRIPS_OF_M)
@@ -304,6 +304,6 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
         plan->tile = cut_to_problem(p, plan->tile);
         return 1;
     }
-    share_out(p, l, plan, bytes);
+    share_out(p, plan, bytes);
     return 1;
 }

@@ -155,7 +155,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.a_bytes = a_packed ? 0 : j.a_bytes;
     j.b_bytes = b_packed ? 0 : j.b_bytes;
     const int streams = j.turned || j.is_streamed;
-    const tg_cut cut = tg_cut_of(p, plan, l);
+    const tg_cut cut = tg_cut_of(p, plan);
     const tg_mn grain = streams           ? t->warp
                         : in_place || cut ? t->thread
                                           : (tg_mn){t->block.m, t->block.n};
