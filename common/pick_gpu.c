@@ -158,7 +158,7 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
     const double waves = (double)(int64_t)(all / (double)slots);
     const int64_t left = (int64_t)(all - waves * (double)slots);
     const int64_t part =
-        tail == TG_TAIL_SPLIT && left > 0 ? tg_tail_steps(left, slots, steps, t.block.k) : steps;
+        tail == TG_TAIL_SPLIT && left > 0 ? tg_tail_steps(left, slots, steps, t.block) : steps;
     const double parts = (double)tg_ceil_div(steps, part);
     const double alone =
         resident > 1 && waves == 0 && left <= l->units ? 0.38 + 1.1 * loads / outputs : 1;
@@ -166,8 +166,9 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
     if (left > 0 && parts == 1)
         k += ((double)p->k + start) * alone;
     else if (left > 0) {
-        k += tg_tail_time(left, slots, steps, part, t.block.k);
-        split = (waves == 0 ? 9450 : 0) + 0.49 * t.block.m * t.block.n * parts;
+        k += tg_tail_time(left, slots, steps, part, t.block);
+        const double first = tg_is_thin(t.block) ? 5500 : 9450;
+        split = (waves == 0 ? first : 0) + 0.49 * t.block.m * t.block.n * parts;
     }
     const double tiles = split + k * t.block.m * t.block.n * (double)resident / (128 * share);
     const double warps = 4 + (double)tg_tile_threads(t, l->lanes) / 32;
@@ -265,7 +266,7 @@ static int is_candidate(const tg_problem *p, int row, const tg_limits *l, int by
     const char *name = tg_tile_name(row);
     if ((p->flags & TG_BATCH_INVARIANT) && !sums_in_order(t, bytes))
         return 0;
-    if (is_fed_by_engine(t, l, bytes) && t.block.m <= 16 && !is_for_engine(p, l, bytes))
+    if (is_fed_by_engine(t, l, bytes) && tg_is_thin(t.block) && !is_for_engine(p, l, bytes))
         return 0;
     if (tg_tile_is_fma(t) && (bytes < 4 || tg_tile_accumulators(t, *l, bytes) > 128))
         return 0; /* FMA kernels are of f32 and f64 */

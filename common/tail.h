@@ -19,40 +19,41 @@
 
 #include "tile.h"
 
-enum { TG_TAIL_START = 32 }; /* k that could be done while a block starts */
+/* k that could be done while a block starts. A thin tile does k so much faster. */
+TG_FN int tg_tail_start(tg_mnk block) { return tg_is_thin(block) ? 256 : 32; }
 
 /* How long split tiles take, in k: parts of part_steps run on all slots, then the shorter last ones
  * wherever there is room. Each part costs a little besides: a pipeline to fill, a tile to store and
  * to add. */
 TG_FN double tg_tail_time(int64_t tiles, int64_t slots, int64_t steps, int64_t part_steps,
-                          int block_k)
+                          tg_mnk block)
 {
-    const int start = TG_TAIL_START, add = 6;
+    const int start = tg_tail_start(block), add = 6;
     const int64_t parts = tg_ceil_div(steps, part_steps), longer = tiles * (parts - 1);
-    const double slow = (double)part_steps * block_k + start;
-    const double quick = (double)(steps - (parts - 1) * part_steps) * block_k + start;
+    const double slow = (double)part_steps * block.k + start;
+    const double quick = (double)(steps - (parts - 1) * part_steps) * block.k + start;
     const int64_t room = (tg_round_up(longer, slots) - longer) * (int64_t)(slow / quick);
     const int64_t left = tg_max(0, tiles - room);
     return (double)tg_ceil_div(longer, slots) * slow + (double)tg_ceil_div(left, slots) * quick +
            (double)add * (double)parts;
 }
 
-/* The best length of a part, in steps of block_k, for tiles that do not fill all slots: equal
+/* The best length of a part, in steps of block.k, for tiles that do not fill all slots: equal
  * parts, or parts that leave just enough slots to the last ones, which start as often as they go
  * into the time of a longer one. */
-TG_FN int64_t tg_tail_steps(int64_t tiles, int64_t slots, int64_t steps, int block_k)
+TG_FN int64_t tg_tail_steps(int64_t tiles, int64_t slots, int64_t steps, tg_mnk block)
 {
-    const int64_t k = steps * block_k;
+    const int64_t k = steps * block.k;
     int64_t best = steps;
     double least = (double)k;
     for (int parts = 2; parts <= 16 && parts <= steps; parts++) {
         const int64_t longer = tiles * (parts - 1), unused = tg_round_up(longer, slots) - longer;
         const int64_t rounds = unused ? tg_ceil_div(tiles, unused) : 1;
         const int64_t tries[2] = {tg_ceil_div(steps, parts),
-                                  tg_ceil_div(rounds * k + (rounds - 1) * TG_TAIL_START,
-                                              (rounds * (parts - 1) + 1) * block_k)};
+                                  tg_ceil_div(rounds * k + (rounds - 1) * tg_tail_start(block),
+                                              (rounds * (parts - 1) + 1) * block.k)};
         for (int i = 0; i < 2; i++) {
-            const double now = tg_tail_time(tiles, slots, steps, tries[i], block_k);
+            const double now = tg_tail_time(tiles, slots, steps, tries[i], block);
             if (now < least) {
                 least = now;
                 best = tries[i];

@@ -146,6 +146,9 @@ TG_FN tg_mn tg_tile_rep(tg_tile t, tg_mn lanes)
     return rep;
 }
 
+/* Of so few rows or columns that they are all of C's. */
+TG_FN int tg_is_thin(tg_mnk block) { return tg_min(block.m, block.n) <= 16; }
+
 TG_FN tg_mn tg_tile_warps(tg_tile t)
 {
     tg_mn warps = {t.block.m / t.warp.m, t.block.n / t.warp.n};

@@ -128,7 +128,7 @@ template <tg_tile T> schedule schedule_of(const tg_call *call)
     if (call->splits > 1)
         s.part_steps = (int)tg_ceil_div(steps, call->splits);
     else if (call->tail != TG_TAIL_WHOLE && s.split)
-        s.part_steps = (int)tg_tail_steps(s.split, slots, steps, T.block.k);
+        s.part_steps = (int)tg_tail_steps(s.split, slots, steps, T.block);
     s.parts = (int)tg_ceil_div(steps, s.part_steps);
     if (s.parts == 1)
         s.split = 0;
