@@ -119,12 +119,13 @@ static way_in way_in_of(const tg_problem *p, int64_t x_stride, int64_t k_stride,
     return (way_in){is_k_major ? copy : along_k, is_k_major};
 }
 
-/* Rows take an A along k as it lies, so A and B change places if that helps. */
-static tg_problem oriented(const tg_problem *p, tg_tile t, const tg_limits *l)
+/* Rows take an A along k as it lies, so A and B change places if that helps, and with them the
+ * sides of a thin tile. */
+static tg_problem oriented(const tg_problem *p, tg_tile *t, const tg_limits *l)
 {
     const int a = is_fetched(p->a.col_stride, p->a.row_stride);
     const int b = is_fetched(p->b.row_stride, p->b.col_stride);
-    const int writes_columns = tg_tile_threads(t, l->lanes) % t.block.m == 0;
+    const int writes_columns = tg_tile_threads(*t, l->lanes) % t->block.m == 0;
     tg_problem q = *p;
     if (!writes_columns || is_fetched(p->b.col_stride, p->b.row_stride) || !b ||
         (a && p->m >= p->n))
@@ -135,20 +136,23 @@ static tg_problem oriented(const tg_problem *p, tg_tile t, const tg_limits *l)
     q.a.col_stride = p->b.row_stride;
     q.b.row_stride = p->a.col_stride;
     q.b.col_stride = p->a.row_stride;
+    if (tg_is_thin(t->block))
+        *t = tg_tile_turned(*t);
     return q;
 }
 
 /* A row of Hopper's pipeline. */
 static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits *l, tg_tail tail)
 {
-    const tg_problem turned = oriented(given, t, l), *const p = &turned;
+    const tg_problem turned = oriented(given, &t, l), *const p = &turned;
     const double outputs = t.thread.m * t.thread.n, loads = t.thread.m + t.thread.n;
     const double share = 1.2 - 1.8 * loads / outputs - 0.0103 * (t.slices - 1);
     const double start = 36 + 27.5 * t.slices; /* of a block, in k */
     const int64_t resident = (int64_t)resident_blocks(t, l, 4), slots = resident * l->units;
     const int64_t steps = tg_max(1, tg_ceil_div(p->k, t.block.k));
     const way_in a = way_in_of(p, p->a.row_stride, p->a.col_stride, p->m, 0);
-    const way_in b = way_in_of(p, p->b.col_stride, p->b.row_stride, p->n, 3.2e-5);
+    const way_in b =
+        way_in_of(p, p->b.col_stride, p->b.row_stride, p->n, tg_is_thin(t.block) ? 1e-5 : 3.2e-5);
     const int may_split = !(p->flags & TG_BATCH_INVARIANT);
     const tg_edges core = p->batch == 1 && may_split && a.is_k_major && b.is_k_major
                               ? tg_edges_of(p->m, p->n, t.block, l->units, resident)

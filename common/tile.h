@@ -149,6 +149,16 @@ TG_FN tg_mn tg_tile_rep(tg_tile t, tg_mn lanes)
 /* Of so few rows or columns that they are all of C's. */
 TG_FN int tg_is_thin(tg_mnk block) { return tg_min(block.m, block.n) <= 16; }
 
+/* The same tile of C' = B'A'. */
+TG_FN tg_tile tg_tile_turned(tg_tile t)
+{
+    tg_tile turned = t;
+    turned.block.m = t.block.n, turned.block.n = t.block.m;
+    turned.warp.m = t.warp.n, turned.warp.n = t.warp.m;
+    turned.thread.m = t.thread.n, turned.thread.n = t.thread.m;
+    return turned;
+}
+
 TG_FN tg_mn tg_tile_warps(tg_tile t)
 {
     tg_mn warps = {t.block.m / t.warp.m, t.block.n / t.warp.n};

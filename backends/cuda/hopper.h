@@ -30,7 +30,8 @@ namespace tg_hopper
 {
 
 /* Where a consumer's part of C begins in the tile, and which k of a stage it takes. The lanes are
- * skewed: any four neighbours differ in both coordinates. */
+ * skewed: any four neighbours differ in both coordinates. But a turned tile waits for shared memory
+ * more than for FMAs: its neighbours lie two by two, which halves the time of a load. */
 struct lane {
     int row, col, slice;
 };
@@ -42,8 +43,9 @@ template <tg_tile T, ways W> __device__ lane lane_of(int thread)
     constexpr int fewer = (int)tg_min(lanes.m, lanes.n), more = (int)tg_max(lanes.m, lanes.n);
     const int warp = thread / 32, in_warp = thread % 32;
     const int straight = in_warp % fewer, skewed = (in_warp / fewer + in_warp) % more;
-    const int lane_m = lanes.m <= lanes.n ? straight : skewed;
-    const int lane_n = lanes.m <= lanes.n ? skewed : straight;
+    const tg_mn two_by_two = {in_warp / 8 * 2 + in_warp / 2 % 2, in_warp / 4 % 2 * 2 + in_warp % 2};
+    const int lane_m = is_turned<T> ? two_by_two.m : lanes.m <= lanes.n ? straight : skewed;
+    const int lane_n = is_turned<T> ? two_by_two.n : lanes.m <= lanes.n ? skewed : straight;
     return {warp / warps.n % warps.m * T.warp.m + lane_m * mine::piece_m,
             warp % warps.n * T.warp.n + lane_n * mine::piece_n, warp / (warps.m * warps.n)};
 }

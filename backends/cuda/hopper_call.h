@@ -49,8 +49,9 @@ inline operand operand_a(const tg_call *c)
             0};
 }
 
-/* To turn B on its way in disturbs the multiplication: measured on an H200. */
-inline operand operand_b(const tg_call *c)
+/* To turn B on its way in disturbs the multiplication, less so if the tile is turned and has little
+ * of it: measured on an H200. */
+template <tg_tile T> operand operand_b(const tg_call *c)
 {
     return {(const float *)c->b,
             c->b_col,
@@ -59,7 +60,7 @@ inline operand operand_b(const tg_call *c)
             (int)c->n,
             (int)c->k,
             c->b_item == 0 ? 1 : (int)c->batch,
-            1.6e-8 * c->m * c->n * c->k * c->batch};
+            (is_turned<T> ? 5e-9 : 1.6e-8) * c->m * c->n * c->k * c->batch};
 }
 
 /* How it gets into shared memory: as the loop wants it, along k, or straight from a copy. */
@@ -89,11 +90,11 @@ inline way way_of(const operand &o)
 
 /* A is the operand that may lie along k, for nothing. If only B does, or both, and A is the smaller
  * copy, C' = B'A' is multiplied. */
-template <tg_tile T> tg_call oriented(const tg_call *c)
+template <tg_tile T> bool is_to_turn(const tg_call *c)
 {
-    const bool a = engine_takes(operand_a(c), true), b = engine_takes(operand_b(c), true);
-    const bool stays = !writes_columns<T> || engine_takes(operand_b(c), false) || !b;
-    return stays || (a && c->m >= c->n) ? *c : tg_transposed(c);
+    const bool a = engine_takes(operand_a(c), true), b = engine_takes(operand_b<T>(c), true);
+    const bool stays = !writes_columns<T> || engine_takes(operand_b<T>(c), false) || !b;
+    return !stays && !(a && c->m >= c->n);
 }
 
 /* Whatever its address may be. */
@@ -117,7 +118,7 @@ template <tg_tile T> schedule schedule_of(const tg_call *call)
     const int steps = (int)tg_ceil_div(call->k, T.block.k);
     const int64_t units = tg_max(1, call->units), slots = units * shape<T, ways{}>::blocks;
     const tg_edges e = call->batch == 1 && call->has_edges && lies_k_major(operand_a(call)) &&
-                               lies_k_major(operand_b(call))
+                               lies_k_major(operand_b<T>(call))
                            ? tg_edges_of(call->m, call->n, T.block, units, shape<T, ways{}>::blocks)
                            : tg_edges{call->m, call->n, 0, 0};
     schedule s = {(int)e.m, (int)e.n, steps, 0, 0, 0, 0, 1, steps, (int)e.blocks, (int)e.width};
@@ -144,7 +145,7 @@ template <tg_tile T> struct layout {
     {
         a = 0;
         b = a + copy_bytes(operand_a(call));
-        partials = b + copy_bytes(operand_b(call));
+        partials = b + copy_bytes(operand_b<T>(call));
         tickets = partials + s.split * s.parts * T.block.m * T.block.n * sizeof(float);
         bytes = tickets + tg_round_up(s.split * sizeof(unsigned), 256);
     }
@@ -155,7 +156,7 @@ template <tg_tile T> size_t workspace(const tg_call *call)
 {
     const tg_call turned = tg_transposed(call);
     return tg_max(layout<T>(call, schedule_of<T>(call)).bytes,
-                  layout<T>(&turned, schedule_of<T>(&turned)).bytes);
+                  layout<across<T>>(&turned, schedule_of<across<T>>(&turned)).bytes);
 }
 
 template <tg_tile T> int takes(const tg_call *call)
@@ -251,9 +252,8 @@ template <tg_tile T, ways W> int start(const arguments &args, const tg_call *cal
     return tg::start(kernel, args.s.blocks(), S::threads, bytes, args, *call, stream);
 }
 
-template <tg_tile T> int launch(const tg_call *given, void *stream)
+template <tg_tile T> int launch_oriented(const tg_call *call, void *stream)
 {
-    const tg_call best = oriented<T>(given), *const call = &best;
     static const encode_function encoder = find_encode();
     if (!encoder)
         return cudaErrorNotSupported;
@@ -263,7 +263,7 @@ template <tg_tile T> int launch(const tg_call *given, void *stream)
     char *memory = (char *)call->workspace;
     tg_prepass::job before = {};
     const operand a = fetched(operand_a(call), memory + at.a, &before.a);
-    const operand b = fetched(operand_b(call), memory + at.b, &before.b);
+    const operand b = fetched(operand_b<T>(call), memory + at.b, &before.b);
     if (!encode(encoder, &args.a, a, T.block.m, T.block.k) ||
         !encode(encoder, &args.b, b, T.block.n, T.block.k))
         return cudaErrorInvalidValue;
@@ -277,11 +277,20 @@ template <tg_tile T> int launch(const tg_call *given, void *stream)
     if (before.a.items || before.b.items || before.ticket_count)
         if (const int error = tg_prepass::launch(before, *call, stream))
             return error;
-    if (a.x_stride == 1)
-        return b.x_stride == 1 ? start<T, ways{false, false}>(args, call, stream)
-                               : start<T, ways{false, true}>(args, call, stream);
+    if constexpr (!is_turned<T>) /* then A lies along k */
+        if (a.x_stride == 1)
+            return b.x_stride == 1 ? start<T, ways{false, false}>(args, call, stream)
+                                   : start<T, ways{false, true}>(args, call, stream);
     return b.x_stride == 1 ? start<T, ways{true, false}>(args, call, stream)
                            : start<T, ways{true, true}>(args, call, stream);
+}
+
+template <tg_tile T> int launch(const tg_call *call, void *stream)
+{
+    if (!is_to_turn<T>(call))
+        return launch_oriented<T>(call, stream);
+    const tg_call turned = tg_transposed(call);
+    return launch_oriented<across<T>>(&turned, stream);
 }
 
 template <tg_tile T> int usage(tg_usage *usage)

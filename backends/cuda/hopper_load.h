@@ -215,7 +215,7 @@ template <tg_tile T, ways W> struct producer {
     /* The last thing that the block does is to read and write C: it had better be near. */
     __device__ void prefetch_c(int workers) const
     {
-        constexpr int line = 32;
+        constexpr int line = (int)tg_min(32, T.block.n);
         if (p.beta == 0 || w.parts > 1)
             return;
         const bool across = p.c_col != 1;

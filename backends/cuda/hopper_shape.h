@@ -41,6 +41,10 @@ TG_FN bool fits(tg_tile t)
            raw_k % (t.block.k / t.slices) == 0 && tg_tile_threads(t, limits.lanes) % 128 == 0;
 }
 
+/* The tile for C' = B'A': a thin one turns with C, and with it the lanes. */
+template <tg_tile T> constexpr tg_tile across = tg_is_thin(T.block) ? tg_tile_turned(T) : T;
+template <tg_tile T> constexpr bool is_turned = T.thread.m *limits.lanes.m != T.warp.m;
+
 template <tg_tile T> constexpr int consumers = (int)tg_tile_threads(T, limits.lanes);
 template <tg_tile T> constexpr int pitch = T.block.n + quad; /* of a tile of C, in shared memory */
 
@@ -56,7 +60,8 @@ template <tg_tile T, ways W> struct share {
     static constexpr bool flat = W.a_along_k && T.thread.n < T.thread.m &&
                                  T.thread.n * limits.lanes.n == T.warp.m &&
                                  T.thread.m * limits.lanes.m == T.warp.n;
-    static constexpr tg_mn lanes = flat ? tg_mn{limits.lanes.n, limits.lanes.m} : limits.lanes;
+    static constexpr tg_mn lanes =
+        flat || is_turned<T> ? tg_mn{limits.lanes.n, limits.lanes.m} : limits.lanes;
     static constexpr int m = flat ? T.thread.n : T.thread.m, n = flat ? T.thread.m : T.thread.n;
     static constexpr int piece_m = W.a_along_k ? 1 : quad, piece_n = quad;
 };
