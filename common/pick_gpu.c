@@ -210,15 +210,21 @@ static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *
     return sum + cycles_of_launch;
 }
 
+static int is_fetched_as_it_lies(tg_input x)
+{
+    return is_fetched(x.col_stride, x.row_stride) || is_fetched(x.row_stride, x.col_stride);
+}
+
 /* Nine rows or more times a large B that the engine fetches as it lies: its pipeline has more bytes
- * on their way than registers can hold, and the block of 16 rows is made for it. */
+ * on their way than registers can hold, and the block of 16 rows is made for it. But its tiles, if
+ * they do not fill the device whole, are split, at most in 16, and that takes its time. */
 static int is_for_engine(const tg_problem *p, const tg_limits *l, int bytes)
 {
+    const int is_whole = p->n >= 44 * l->units;
     return l->matrix == 16 && bytes == 4 && p->m > 8 && p->m <= 16 && p->batch == 1 &&
            p->c.col_stride == 1 && p->n >= 3 * l->units && p->k >= (1 << 21) / p->n &&
-           is_fetched(p->b.col_stride, p->b.row_stride) &&
-           (is_fetched(p->a.col_stride, p->a.row_stride) ||
-            is_fetched(p->a.row_stride, p->a.col_stride));
+           p->k >= (is_whole ? 400 : 1536) && p->k / 16 < p->n && is_fetched_as_it_lies(p->a) &&
+           is_fetched_as_it_lies(p->b) && !(p->flags & TG_BATCH_INVARIANT);
 }
 
 /* A row or column, or up to 16 of them, times a large matrix: memory is the limit, the row with
@@ -270,7 +276,7 @@ static int is_candidate(const tg_problem *p, int row, const tg_limits *l, int by
     const char *name = tg_tile_name(row);
     if ((p->flags & TG_BATCH_INVARIANT) && !sums_in_order(t, bytes))
         return 0;
-    if (is_fed_by_engine(t, l, bytes) && tg_is_thin(t.block) && !is_for_engine(p, l, bytes))
+    if ((is_fed_by_engine(t, l, bytes) && tg_is_thin(t.block)) != is_for_engine(p, l, bytes))
         return 0;
     if (tg_tile_is_fma(t) && (bytes < 4 || tg_tile_accumulators(t, *l, bytes) > 128))
         return 0; /* FMA kernels are of f32 and f64 */

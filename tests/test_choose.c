@@ -334,24 +334,32 @@ static void test_measured(const char *path, const tg_limits *l, double mean_aske
 
 static const tg_limits h200 = {{4, 8}, 1024, 16, 255, 4, 227 << 10, 0, 0, 50 << 20, 132, 16};
 
-/* Up to 16 rows stream a large B through Hopper's copy engine if that can fetch it, and there is
- * enough of it for all units; other products leave the row of that block alone. */
+/* Up to 16 rows stream a large B, along n or along k, through Hopper's copy engine if that can
+ * fetch it, and there is enough of it for all units, or for parts that are worth adding; other
+ * products leave the row of that block alone. */
 static void test_thin_on_hopper(void)
 {
     static const struct {
         asked s;
-        int is_thin_row;
-    } cases[] = {{{16, 4096, 14336, 1}, 1}, {{9, 32000, 4096, 1}, 1},  {{8, 4096, 14336, 1}, 0},
-                 {{17, 4096, 14336, 1}, 0}, {{16, 4096, 14336, 2}, 0}, {{16, 4095, 14336, 1}, 0},
-                 {{16, 64, 500000, 1}, 0},  {{16, 512, 512, 1}, 0}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        tg_problem p = problem_of(cases[i].s, TG_F32);
-        tg_plan plan = TG_PLAN_INIT;
-        CHECK(tg_choose(&p, &h200, NULL, &plan));
-        CHECK_SAY((plan.tile.block.m == 16 && plan.tile.stages > 2) == cases[i].is_thin_row,
-                  "%lldx%lldx%lld takes %s", (long long)p.m, (long long)p.n, (long long)p.k,
-                  tg_tile_name(plan.row));
-    }
+        int along_n, along_k;
+    } cases[] = {
+        {{16, 4096, 14336, 1}, 1, 1}, {{9, 32000, 4096, 1}, 1, 1},  {{12, 2560, 2560, 1}, 1, 1},
+        {{16, 8192, 512, 1}, 1, 1},   {{8, 4096, 14336, 1}, 0, 0},  {{17, 4096, 14336, 1}, 0, 0},
+        {{16, 4096, 14336, 2}, 0, 0}, {{16, 4095, 14336, 1}, 0, 1}, {{16, 4096, 14334, 1}, 0, 0},
+        {{16, 4096, 1024, 1}, 0, 0},  {{16, 28672, 512, 1}, 1, 1},  {{16, 8192, 256, 1}, 0, 0},
+        {{16, 512, 8192, 1}, 0, 0},   {{16, 64, 500000, 1}, 0, 0},  {{16, 512, 512, 1}, 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int along_k = 0; along_k < 2; along_k++) {
+            tg_problem p = problem_of(cases[i].s, TG_F32);
+            tg_plan plan = TG_PLAN_INIT;
+            if (along_k)
+                p.b.row_stride = 1, p.b.col_stride = p.k;
+            CHECK(tg_choose(&p, &h200, NULL, &plan));
+            CHECK_SAY((plan.tile.block.m == 16 && plan.tile.stages > 2) ==
+                          (along_k ? cases[i].along_k : cases[i].along_n),
+                      "%lldx%lldx%lld %s takes %s", (long long)p.m, (long long)p.n, (long long)p.k,
+                      along_k ? "NT" : "NN", tg_tile_name(plan.row));
+        }
 }
 
 int main(int argc, char **argv)
