@@ -7,19 +7,18 @@
 
 #include "gemm.h"
 
-tg_status tg_problem_read(tg_context *ctx, const tg_problem *given, tg_problem *p)
+tg_status tg_problem_check(tg_context *ctx, const tg_problem *given)
 {
     if (!given)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "problem is NULL");
-    if (given->size < sizeof *p)
+    if (given->size < sizeof *given)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "problem.size = %zu is less than %zu", given->size,
-                       sizeof *p);
-    for (size_t byte = sizeof *p; byte < given->size; byte++)
+                       sizeof *given);
+    for (size_t byte = sizeof *given; byte < given->size; byte++)
         if (((const unsigned char *)given)[byte])
             return tg_fail(ctx, TG_NOT_SUPPORTED,
                            "problem.size = %zu: this library knows %zu bytes and the rest is not 0",
-                           given->size, sizeof *p);
-    *p = *given;
+                           given->size, sizeof *given);
     return TG_OK;
 }
 
@@ -32,11 +31,13 @@ int tg_problem_is_empty(const tg_problem *p)
 
 /* alpha and beta have the type that products are summed in. (volatile, because gcc 12 takes two
  * such roundings side by side for nothing at all.) */
-static void round_scalars(tg_problem *p)
+static void set_scalars(tg_problem *p, double alpha, double beta)
 {
-    if (tg_sum_type(p->a.type) != TG_F32)
-        return;
-    volatile float alpha = (float)p->alpha, beta = (float)p->beta;
+    if (tg_sum_type(p->a.type) == TG_F32) {
+        volatile float f32_alpha = (float)alpha, f32_beta = (float)beta;
+        alpha = f32_alpha;
+        beta = f32_beta;
+    }
     p->alpha = alpha;
     p->beta = beta;
 }
@@ -56,7 +57,7 @@ tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data)
     if (tg_check_scalars(ctx, p))
         return ctx->status;
     p->flags |= ctx->flags;
-    round_scalars(p);
+    set_scalars(p, p->alpha, p->beta);
     if (p->m == 0 || p->n == 0 || p->batch == 0) /* nothing else is looked at */
         p->m = p->n = p->k = p->batch = 0;
     else if (tg_check_matrices(ctx, p, with_data))
@@ -159,19 +160,17 @@ int tg_item_is_plain(const tg_context *ctx, const tg_item *x)
 
 /* ctx->planned := the known problem with these data, alpha and beta. False where they need a closer
  * look. */
-static int renew(tg_context *ctx, const tg_problem *given)
+static int renew(tg_context *ctx, tg_item data, double alpha, double beta)
 {
     tg_problem *p = &ctx->planned;
-    if (p->c.type == TG_I32 && (given->alpha != p->alpha || given->beta != p->beta))
+    if (p->c.type == TG_I32 && (alpha != p->alpha || beta != p->beta))
         return 0; /* are they whole? */
-    if (!tg_item_is_plain(ctx, &(tg_item){given->a.data, given->b.data, given->c.data}))
+    if (!tg_item_is_plain(ctx, &data))
         return 0;
-    p->a.data = ctx->is_swapped ? given->b.data : given->a.data;
-    p->b.data = ctx->is_swapped ? given->a.data : given->b.data;
-    p->c.data = given->c.data;
-    p->alpha = given->alpha;
-    p->beta = given->beta;
-    round_scalars(p);
+    p->a.data = ctx->is_swapped ? data.b : data.a;
+    p->b.data = ctx->is_swapped ? data.a : data.b;
+    p->c.data = data.c;
+    set_scalars(p, alpha, beta);
     return p->alpha != 0;
 }
 
@@ -179,7 +178,8 @@ const tg_problem *tg_problem_plan(tg_context *ctx, const tg_problem *given, tg_p
                                   int with_data)
 {
     const int known = tg_problem_is_known(ctx, given);
-    if (known && renew(ctx, given))
+    const tg_item data = {given->a.data, given->b.data, given->c.data};
+    if (known && renew(ctx, data, given->alpha, given->beta))
         return &ctx->planned;
     *room = *given;
     if (tg_problem_prepare(ctx, room, with_data))
@@ -235,22 +235,21 @@ tg_status tg_need_open(tg_context *ctx)
 
 tg_status tg_gemm(tg_context *ctx, const tg_problem *problem)
 {
-    tg_problem given;
     tg_status status = tg_need_open(ctx);
-    if (status || (status = tg_problem_read(ctx, problem, &given)))
+    if (status || (status = tg_problem_check(ctx, problem)))
         return status;
-    return multiply(ctx, &given);
+    return multiply(ctx, problem);
 }
 
 tg_status tg_gemm_workspace(tg_context *ctx, const tg_problem *problem, size_t *bytes)
 {
-    tg_problem given, room;
+    tg_problem room;
     tg_status status = tg_need_open(ctx);
-    if (status || (status = tg_problem_read(ctx, problem, &given)))
+    if (status || (status = tg_problem_check(ctx, problem)))
         return status;
     if (!bytes)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "bytes is NULL");
-    const tg_problem *p = tg_problem_plan(ctx, &given, &room, 0);
+    const tg_problem *p = tg_problem_plan(ctx, problem, &room, 0);
     if (!p)
         return ctx->status;
     *bytes = tg_problem_is_empty(p) ? 0 : ctx->plan_bytes;
@@ -260,23 +259,24 @@ tg_status tg_gemm_workspace(tg_context *ctx, const tg_problem *problem, size_t *
 tg_status tg_describe(tg_context *ctx, const tg_problem *problem, tg_problem *p)
 {
     tg_status status = tg_need_open(ctx);
-    if (status || (status = tg_problem_read(ctx, problem, p)))
+    if (status || (status = tg_problem_check(ctx, problem)))
         return status;
+    *p = *problem;
     return tg_problem_prepare(ctx, p, 0);
 }
 
 tg_status tg_pick(tg_context *ctx, const tg_problem *problem, tg_plan *picked)
 {
-    tg_problem given, room;
+    tg_problem room;
     tg_status status = tg_need_open(ctx);
-    if (status || (status = tg_problem_read(ctx, problem, &given)))
+    if (status || (status = tg_problem_check(ctx, problem)))
         return status;
     if (!picked)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "plan is NULL");
     if (picked->size != sizeof *picked)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "plan.size = %zu is not %zu", picked->size,
                        sizeof *picked);
-    const tg_problem *p = tg_problem_plan(ctx, &given, &room, 0);
+    const tg_problem *p = tg_problem_plan(ctx, problem, &room, 0);
     if (!p || (tg_problem_is_empty(p) && tg_problem_choose(ctx, p)))
         return ctx->status;
     *picked = ctx->plan;
@@ -328,13 +328,8 @@ static tg_status blas_gemm(tg_context *ctx, tg_type type, tg_layout layout, tg_t
     if (status)
         return status;
     const tg_blas form = {m, n, k, lda, ldb, ldc, type, layout, transa, transb};
-    if (is_repeated(ctx, &form)) {
-        tg_problem *given = &ctx->given;
-        given->a.data = a, given->b.data = b, given->c.data = c;
-        given->alpha = alpha, given->beta = beta;
-        if (renew(ctx, given))
-            return run(ctx, &ctx->planned);
-    }
+    if (is_repeated(ctx, &form) && renew(ctx, (tg_item){a, b, c}, alpha, beta))
+        return run(ctx, &ctx->planned);
     if (layout != TG_ROW_MAJOR && layout != TG_COL_MAJOR)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "layout = %d is neither 101 (row) nor 102 (column)",
                        (int)layout);

@@ -49,7 +49,7 @@ typedef struct tg_tuned {
 /* All that a BLAS call says but for data, alpha and beta. */
 typedef struct tg_blas {
     int64_t m, n, k, lda, ldb, ldc;
-    int type, layout, transa, transb;
+    int64_t type, layout, transa, transb; /* as wide, or compilers compare two at once, in memory */
 } tg_blas;
 
 struct tg_context {
@@ -130,7 +130,23 @@ tg_status tg_fail(tg_context *ctx, tg_status status, const char *format, ...)
 tg_status tg_succeed(tg_context *ctx);
 
 /* The type that products of this type are summed in; 0 if A and B cannot have it. */
-tg_type tg_sum_type(tg_type type);
+static inline tg_type tg_sum_type(tg_type type)
+{
+    switch (type) {
+    case TG_F32:
+    case TG_F16:
+    case TG_BF16:
+        return TG_F32;
+    case TG_F64:
+        return TG_F64;
+    case TG_I8:
+    case TG_U8:
+        return TG_I32;
+    case TG_I32:
+        break;
+    }
+    return (tg_type)0;
+}
 
 /* Sizes, types and flags; then strides, null pointers, and elements that coincide or overlap. With
  * with_data 0, no pointer is looked at. m, n and batch are positive for the second. */
@@ -152,8 +168,8 @@ tg_status tg_check_apart(tg_context *ctx, const tg_problem *p, int is_b, const v
 
 /* The steps of a call, for the forms that it has. TG_OK if the context was opened: */
 tg_status tg_need_open(tg_context *ctx);
-/* Reads the part of the struct that the caller's header knew. */
-tg_status tg_problem_read(tg_context *ctx, const tg_problem *given, tg_problem *p);
+/* Is it a struct that this library knows, or a longer one whose rest is 0? */
+tg_status tg_problem_check(tg_context *ctx, const tg_problem *given);
 /* Checks, and brings the problem to the form that backends take. */
 tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data);
 /* ctx->plan and ctx->plan_bytes := how to run the prepared problem, and the workspace it takes. */

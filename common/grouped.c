@@ -66,13 +66,13 @@ static tg_status plan_item(tg_context *ctx, const list *l, int64_t x, tg_problem
 {
     const tg_problem *at = problem_at(l, x);
     const tg_item data = data_at(l, x);
-    tg_problem given;
     *last = NULL;
     if (at->size != l->problems->size)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "problem.size = %zu, and the first has %zu", at->size,
                        l->problems->size);
-    if (tg_problem_read(ctx, at, &given))
+    if (tg_problem_check(ctx, at))
         return ctx->status;
+    tg_problem given = *at;
     given.a.data = data.a, given.b.data = data.b, given.c.data = data.c;
     const tg_problem *planned = tg_problem_plan(ctx, &given, p, with_data);
     if (!planned)

@@ -74,8 +74,9 @@ static tg_status plan_packing(tg_context *ctx, const tg_problem *given, tg_flag 
                               tg_problem *p, tg_packed *head)
 {
     tg_status status = tg_need_open(ctx);
-    if (status || (status = tg_problem_read(ctx, given, p)) || (status = need_packing(ctx)))
+    if (status || (status = tg_problem_check(ctx, given)) || (status = need_packing(ctx)))
         return status;
+    *p = *given;
     if (which != TG_A_PACKED && which != TG_B_PACKED)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "which = %d is neither TG_A_PACKED nor TG_B_PACKED",
                        (int)which);
@@ -161,10 +162,10 @@ tg_status tg_pack(tg_context *ctx, const tg_problem *problem, tg_flag which, voi
 tg_status tg_packed_gemm(tg_context *ctx, const tg_problem *problem, tg_flag which,
                          const void *packed)
 {
-    tg_problem p;
     tg_status status = tg_need_open(ctx);
-    if (status || (status = tg_problem_read(ctx, problem, &p)))
+    if (status || (status = tg_problem_check(ctx, problem)))
         return status;
+    tg_problem p = *problem;
     if (which != TG_A_PACKED && which != TG_B_PACKED)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "which = %d is neither TG_A_PACKED nor TG_B_PACKED",
                        (int)which);

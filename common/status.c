@@ -44,24 +44,6 @@ size_t tg_type_size(tg_type type)
     return 0;
 }
 
-tg_type tg_sum_type(tg_type type)
-{
-    switch (type) {
-    case TG_F32:
-    case TG_F16:
-    case TG_BF16:
-        return TG_F32;
-    case TG_F64:
-        return TG_F64;
-    case TG_I8:
-    case TG_U8:
-        return TG_I32;
-    case TG_I32:
-        break;
-    }
-    return (tg_type)0;
-}
-
 tg_status tg_fail(tg_context *ctx, tg_status status, const char *format, ...)
 {
     va_list args;
