@@ -9,8 +9,9 @@
  *
  * Needs: TG_T the element type, TG_V the elements of a register, NAME(x) to mark x
  * with the type, WIDE(x) with both. */
-#ifndef FETCH_BYTES
-#define FETCH_BYTES 256 /* how far ahead of a transposition memory is fetched, along its rows */
+#ifndef FETCH_ROWS
+#define FETCH_ROWS 4    /* how far ahead of a copy memory is fetched */
+#define FETCH_BYTES 256 /* and of a transposition, along its rows */
 #define UPPER(e, d) ((e) & (d) ? TG_V + (e) - (d) : (e))
 #define LOWER(e, d) (((e) & (d) ? TG_V + (e) : (e) + (d)) % (2 * TG_V))
 #define EACH_OF_2(f, d) f(0, d), f(1, d)
@@ -88,7 +89,8 @@ static void NAME(transpose)(TG_T *to, int64_t to_row, const TG_T *from, int64_t 
         }
 }
 
-/* Copies rows of `runs` pieces of 64 bytes; small constants become straight vector moves. */
+/* Copies rows of `runs` pieces of 64 bytes; small constants become straight vector moves. Rows of
+ * one piece were fetched before (stage.h). */
 static inline __attribute__((always_inline)) void NAME(copy_runs)(TG_T *to, int64_t to_row,
                                                                   const TG_T *from,
                                                                   int64_t from_row, int64_t rows,
@@ -96,8 +98,12 @@ static inline __attribute__((always_inline)) void NAME(copy_runs)(TG_T *to, int6
 {
     for (int64_t row = 0; row < rows; row++) {
         const char *source = (const char *)(from + row * from_row);
-        EACH (run, runs)
+        const char *ahead = (const char *)(from + (row + FETCH_ROWS) * from_row);
+        EACH (run, runs) {
+            if (runs > 1)
+                __builtin_prefetch(ahead + 64 * run);
             memcpy((char *)(to + row * to_row) + 64 * run, source + 64 * run, 64);
+        }
     }
 }
 

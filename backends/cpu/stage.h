@@ -12,7 +12,7 @@ typedef struct range {
     int64_t begin, end;
 } range;
 
-enum { ROWS_AT_ONCE = 16, FETCH_AHEAD = 384 }; /* bytes of a row */
+enum { ROWS_AT_ONCE = 16 };
 
 /* Who works on a cell. */
 typedef struct team {
@@ -81,33 +81,24 @@ static void pack(const tg_job *j, const staged *s, int64_t panel, int64_t k_begi
         s->copy(to, k_to, line_to, from, s->k_stride, s->line_stride, k_count, lines);
 }
 
-/* What will be packed soon. (Not inlined, it would be pure, and GCC would leave it out.) */
-static inline __attribute__((always_inline)) void fetch_part(const staged *s, int64_t panel,
-                                                             int64_t k_begin, int64_t k_count)
-{
-    enum { LINE = 64 };
-    const char *at = matrix_at(s, panel) + k_begin * s->k_stride * s->bytes;
-    for (int64_t k = 0; k < k_count; k++, at += s->k_stride * s->bytes)
-        for (int64_t byte = 0; byte < s->line * s->bytes; byte += LINE)
-            __builtin_prefetch(at + byte);
-}
-
 /* Each thread packs its share of the panels. Where a row of the matrix runs through all of them, a
- * few rows at a time, so that memory is read along its rows, and fetched some panels ahead: a core
- * that follows 16 short runs by itself waits for each. */
+ * few rows at a time, so that memory is read along its rows. A core does not follow so many runs of
+ * one line each by itself: the lines of the panel some way ahead are fetched. */
 static void stage(const tg_job *j, const team *t, const staged *s)
 {
+    enum { LINE = 64, AHEAD = 6 };
     const int64_t panels = tg_ceil_div(s->lines.end - s->lines.begin, s->line);
-    const int64_t begin = t->me * panels / t->size, end = (t->me + 1) * panels / t->size;
-    const int64_t k = s->ks.end - s->ks.begin, own = end - begin;
+    const int64_t begin = t->me * panels / t->size, own = (t->me + 1) * panels / t->size - begin;
+    const int64_t k = s->ks.end - s->ks.begin, k_bytes = s->k_stride * s->bytes;
     const int in_runs = s->line_stride == 1;
+    const int fetches = in_runs && s->line * s->bytes == LINE && !s->in_place;
     const int64_t few = in_runs ? tg_max(ROWS_AT_ONCE, j->tile.inst.k) : k;
-    const int64_t ahead = tg_ceil_div(FETCH_AHEAD, s->line * s->bytes);
     for (int64_t k_begin = 0; k_begin < k; k_begin += few)
         for (int64_t panel = 0; panel < own; panel++) {
-            const int64_t soon = panel + ahead, k_soon = k_begin + soon / own * few;
-            if (in_runs && !s->in_place)
-                fetch_part(s, begin + soon % own, k_soon, tg_min(few, k - k_soon));
+            const int64_t soon = panel + AHEAD, k_soon = k_begin + soon / own * few;
+            const char *const at = matrix_at(s, begin + soon % own);
+            for (int64_t x = k_soon; fetches && x < tg_min(k, k_soon + few); x++)
+                __builtin_prefetch(at + x * k_bytes);
             pack(j, s, begin + panel, k_begin, tg_min(few, k - k_begin));
         }
 }
