@@ -313,6 +313,10 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
     TG_REFUSE_IF(amd && !tg_amd_has(l.matrix, t.inst, elem_bytes),
                  "inst.m = %lld, inst.n, inst.k: no instruction here for elements of %lld bytes",
                  t.inst.m, elem_bytes)
+    const tg_mnk f64 = {16, 16, 4};
+    TG_REFUSE_IF(amd && t.inst.k == 1 && elem_bytes == 8 && tg_amd_has(l.matrix, f64, elem_bytes),
+                 "inst.k = %lld: elements of %lld bytes have matrix instructions here", t.inst.k,
+                 elem_bytes)
     TG_REFUSE_IF(cpu && !tg_cpu_has(l.matrix, t.inst, elem_bytes),
                  "inst.k = %lld: no such instruction here for elements of %lld bytes", t.inst.k,
                  elem_bytes)

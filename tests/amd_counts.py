@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""amd_counts.py EMULATOR TARGET TEST_GEMM     what one step of a large row's loop executes, counted
+"""amd_counts.py EMULATOR TEST_GEMM TARGET ...     what one step of a large row's loop executes, counted
 
 The emulator counts what is executed. Two depths of one tile give two equations for what a block costs,
 and a step of its loop; the rows of FLOORS must not fall below theirs, no banks of fast memory may
@@ -22,7 +22,7 @@ import tempfile
 CYCLES = [("", r"32x32x2_?f32", 64), ("", r"16x16x4_?f32", 32), ("", r"16x16x4_?f64", 32),
           ("gfx90a", "32x32x8", 64), ("gfx90a", "16x16x16", 32), ("gfx942", r"32x32x8_", 32),
           ("gfx942", "16x16x16", 16), ("gfx942", "i32_32x32x16", 32), ("gfx11", "wmma", 32), ("gfx12", "wmma", 16),
-          ("gfx11", "v_fma_f64", 16), ("gfx12", "v_fma_f64", 32)]
+          ("gfx908", "v_fma_f64", 8), ("gfx11", "v_fma_f64", 16), ("gfx12", "v_fma_f64", 32)]
 
 # targets, type, row, its block: of vector cycles, the least share that multiplies and adds; for each of
 # those, the most cycles of reading fast memory
@@ -33,7 +33,7 @@ FLOORS = [(CDNA, "f32", "mfma128x128x16", (128, 128, 16), .98, .30), (CDNA, "f32
           (RDNA, "bf16", "wmma128x128x32", (128, 128, 32), .88, .45), (("gfx90a",), "i8", "mfma128x128x64", (128, 128, 64), .95, .75),
           (("gfx942",), "i8", "mfma256x128x64", (256, 128, 64), .90, .75),
           (("gfx942",), "i8", "mfma128x128x64_16", (128, 128, 64), .86, .75), (RDNA, "i8", "wmma128x128x64", (128, 128, 64), .90, .75),
-          (CDNA, "f32", "fma128x128x16", (128, 128, 16), .95, .75), (CDNA, "f64", "fma128x128x8", (128, 128, 8), .95, 1),
+          (CDNA, "f32", "fma128x128x16", (128, 128, 16), .95, .75), (("gfx908",), "f64", "fma128x128x8", (128, 128, 8), .95, .75),
           (RDNA, "f32", "fma128x128x16_32", (128, 128, 16), .95, .75), (RDNA, "f64", "fma128x128x8_32", (128, 128, 8), .95, .75)]
 
 
@@ -85,11 +85,9 @@ def judge(target, step):
     return count, multiply, other
 
 
-def main(emulator, target, test):
+def main(emulator, test, *wanted):
     passed = failed = 0
-    for targets, kind, row, block, least, most in FLOORS:
-        if target not in targets:
-            continue
+    for target, (kind, row, block, least, most) in ((x, rest) for targets, *rest in FLOORS for x in targets if x in wanted):
         step, conflicts, pieces = a_step(emulator, target, test, kind, row, block)
         count, multiply, other = judge(target, step)
         simds = 4 if target.startswith("gfx9") else 2

@@ -280,6 +280,11 @@ static void check_fma_refusals(tg_limits l)
     tg_tile fma = {{128, 128, 16}, {64, 64}, {1, 1}, 4, 2, 1, TG_OUTER_T, {8, 8, 1}};
     CHECK(tg_tile_check(fma, l, 4).rule == NULL);
     check_refusal(fma, l, 2, "no instruction here for elements of 2 bytes");
+    fma.block.k = 8, fma.vec = 2;
+    CHECK(tg_tile_check(fma, l, 8).rule == NULL);
+    l.matrix = 0x90a;
+    check_refusal(fma, l, 8, "inst.k = 1: elements of 8 bytes have matrix instructions here");
+    fma.block.k = 16, fma.vec = 4;
     fma.inst.m = 4;
     check_refusal(fma, l, 4, "inst.m = 4, inst.n, inst.k: no instruction here");
     l.lanes.m = 4;

@@ -253,7 +253,8 @@ constexpr int waves_of(tg_tile t)
 constexpr bool fits_any(tg_tile t, int elem_bytes)
 {
     return lanes == 32 ? fits(0x1100, t, elem_bytes)
-                       : fits(0x90a, t, elem_bytes) || fits(0x942, t, elem_bytes);
+                       : fits(0x908, t, elem_bytes) || fits(0x90a, t, elem_bytes) ||
+                             fits(0x942, t, elem_bytes);
 }
 
 template <tg_tile T, class Elem>
