@@ -89,7 +89,7 @@ static void print_pictures(tg_tile t, tg_mn lanes, cli_shape shape)
     p[0].rows = tg_ceil_div(shape.m, t.block.m), p[0].cols = tg_ceil_div(shape.n, t.block.n);
     p[1].rows = warps.m, p[1].cols = warps.n;
     p[2].rows = rep.m, p[2].cols = rep.n;
-    p[3].rows = t.thread.m, p[3].cols = t.thread.n / t.vec;
+    p[3].rows = t.thread.m, p[3].cols = tg_max(1, t.thread.n / t.vec);
     snprintf(unit_text, sizeof unit_text, "a unit is %d x %d", unit.m, unit.n);
     name_picture(&p[0], "C", shape.m, shape.n, "block", "a block is staged");
     name_picture(&p[1], "a block", t.block.m, t.block.n, "warp", "a warp is owned");

@@ -63,6 +63,11 @@ static double occupied(ladder *x, const cli_runner *rung)
     return cli_occupied(&occupancy);
 }
 
+static int knows_occupancy(const ladder *x)
+{
+    return !x->machine.is_host && cli_read_unit(&x->machine).is_known;
+}
+
 static int64_t staged_bytes(const ladder *x, const cli_runner *rung)
 {
     return tg_tile_staged_bytes(
@@ -83,7 +88,7 @@ static void print_heading(const ladder *x)
     if (has_peer(x))
         printf(" %11s", of);
     printf(" %10s", "staged");
-    if (!x->machine.is_host)
+    if (knows_occupancy(x))
         printf(" %8s", "occupied");
     printf(" %10s", "traffic");
     if (x->counted)
@@ -101,7 +106,7 @@ static void print_rung(ladder *x, int at)
     if (has_peer(x))
         printf(" %9.1f %%", 100 * of_peer(x, rung));
     printf(" %10s", cli_bytes_text((double)staged_bytes(x, rung), text));
-    if (!x->machine.is_host)
+    if (knows_occupancy(x))
         printf(" %6.0f %%", 100 * occupied(x, rung));
     printf(" %10s", cli_bytes_text(cli_traffic(&rung->plan, x->shape, x->options->type), text));
     if (x->counted)

@@ -68,6 +68,15 @@ def test_real_gpu(t):
         t.expect(all(r["counted_bytes"] > 0 for r in json.loads(run.out)["ladder"]), "counts", run)
 
 
+def test_hip(t):
+    if os.environ.get("TG_TEST_BACKEND") != "hip":
+        raise LeftOut("it is not asked for")
+    hip = ["--backend", "hip"]
+    t.good("ladder", 64, "--rounds", 1, *hip, env=UTF8, says=[r"^k10_warp .*✓", r"^the chooser .*✓"])
+    t.good("explain", "1000x900x800", *hip, env=UTF8, says=[
+        r"a thread, held\n.*1000 x 900 ", "x [1-9][0-9]* vector", "the driver runs [1-9]", "^roofline .*bound"])
+
+
 def write_ncu(*lines):
     os.makedirs("bin", exist_ok=True)
     Path("bin/ncu").write_text("\n".join(["#!/bin/sh", *lines, ""]))
