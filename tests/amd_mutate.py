@@ -34,6 +34,10 @@ def is_caught(emulator, folder, target, product):
     return done.returncode != 0 or "1 passed, 0 failed" not in done.stdout
 
 
+def build(folder):
+    return ["ninja", "-C", folder, "--quiet", "libtilegemm-hip.so", "tests/test_gemm"]
+
+
 def fits():
     unfit = []
     for name, file, old, *_ in MUTATIONS:
@@ -48,21 +52,23 @@ def fits():
 def main(rocm, emulator):
     passed = 0
     with tempfile.TemporaryDirectory() as temp:
-        tree, folder = os.path.join(temp, "tree"), os.path.join(temp, "build")
-        build = ["ninja", "-C", folder, "--quiet", "libtilegemm-hip.so", "tests/test_gemm"]
+        tree = os.path.join(temp, "tree")
         shutil.copytree(TOP, tree, symlinks=True, ignore=shutil.ignore_patterns(".*", "build*"))
-        subprocess.run(["meson", "setup", folder, tree, "-Dbackends=hip", "-Dhome_hip=" + rocm, "-Darch_hip=gfx90a,gfx1100"],
-                       check=True, stdout=subprocess.DEVNULL)
-        subprocess.run(build, check=True)
-        were_red = [is_caught(emulator, folder, target, product) for *_, target, product in MUTATIONS]
+        folders = {target: os.path.join(temp, target) for *_, target, _ in MUTATIONS}
+        for target, folder in folders.items():
+            subprocess.run(["meson", "setup", folder, tree, "-Dbackends=hip", "-Darch_cpu=portable", "-Dhome_hip=" + rocm,
+                            "-Darch_hip=" + target], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(build(folder), check=True)
+        were_red = [is_caught(emulator, folders[target], target, product) for *_, target, product in MUTATIONS]
         for (name, file, old, new, target, product), was_red in zip(MUTATIONS, were_red):
             path = os.path.join(tree, file)
             with open(path, encoding="utf-8") as stored:
                 text = stored.read()
             with open(path, "w", encoding="utf-8") as stored:
                 stored.write(text.replace(old, new))
-            is_built = subprocess.run(build).returncode == 0
-            is_good = text.count(old) == 1 and not was_red and is_built and is_caught(emulator, folder, target, product)
+            folder, stands = folders[target], text.count(old) == 1
+            is_built = subprocess.run(build(folder)).returncode == 0
+            is_good = stands and not was_red and is_built and is_caught(emulator, folder, target, product)
             passed += is_good
             print(f"{name:50} {'caught' if is_good else 'RED BEFORE' if was_red else 'NOT CAUGHT'}", flush=True)
             with open(path, "w", encoding="utf-8") as stored:
