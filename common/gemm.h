@@ -217,8 +217,16 @@ static inline double tg_flops_of(const tg_problem *p)
     return 2.0 * (double)p->m * (double)p->n * (double)p->k * (double)p->batch;
 }
 
+/* In operations of f32: those of f64 are half as fast, and a byte takes as long as two. */
+static inline double tg_work_of(const tg_problem *p)
+{
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k;
+    const double elements = (m * k + k * n + m * n) * (double)p->batch;
+    return (double)tg_type_size(p->a.type) * (tg_flops_of(p) / 4 + 2 * elements);
+}
+
 /* As many of the units as so much work is worth waking. */
-int tg_useful_threads(double flops, int units);
+int tg_useful_threads(double work, int units);
 
 /* Do so many rows of A and columns of B lie in L1? */
 static inline int tg_is_near(const tg_problem *p, int64_t lines, int64_t bytes, const tg_limits *l)

@@ -25,7 +25,7 @@ static const double cycles_of_split_load = 0.2; /* a vector of B across two line
 static const double cycles_of_far_split = 0.8;  /* or beyond L1 */
 static const double cycles_of_crowding = 2; /* rows half a page apart, or more, share cache sets */
 static const double bytes_per_cycle = 8;    /* that a core has from the caches of others */
-static const double flops_per_thread = 1e6; /* that it is worth waking for */
+static const double work_to_share = 1e6, work_per_thread = 2.5e5; /* worth waking others for */
 
 /* As many pieces as before, all nearly equal: 1000 in pieces of 384 becomes pieces of 336. */
 static int even_piece(int64_t whole, int64_t piece, int64_t multiple)
@@ -132,7 +132,7 @@ static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg
 {
     const int is_b_small = p->k <= l->l2 / 2 / bytes / tg_max(p->n, 1);
     const int64_t strips = p->m * best->tile.thread.n >= p->n * best->tile.thread.m && p->batch == 1
-                               ? tg_useful_threads(tg_flops_of(p), l->units)
+                               ? tg_useful_threads(tg_work_of(p), l->units)
                                : 1; /* of rows: each thread needs its own, and all columns */
     const int is_a_small = p->k <= l->l2 / 4 / bytes / tg_max(tg_ceil_div(p->m, strips), 1);
     const int a_can =
@@ -262,9 +262,9 @@ static void share_out(const tg_problem *p, tg_plan *plan, int bytes)
     plan->tile = cut_evenly(&share, plan->tile, sharing, bytes);
 }
 
-int tg_useful_threads(double flops, int units)
+int tg_useful_threads(double work, int units)
 {
-    const double useful = flops / flops_per_thread;
+    const double useful = work < work_to_share ? 1 : work / work_per_thread;
     return (int)tg_max(1, useful < units ? (int64_t)useful : units);
 }
 
@@ -298,7 +298,7 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
         stated = tg_tile_at(plan->row);
         bytes = tg_kernel_bytes(p->a.type, *l, stated);
     }
-    plan->threads = tg_useful_threads(tg_flops_of(p), l->units);
+    plan->threads = tg_useful_threads(tg_work_of(p), l->units);
     const int is_from_caches = stated.block.m == 0 || stated.block.n == 0 || stated.block.k == 0;
     if (!is_from_caches) {
         plan->tile = cut_to_problem(p, plan->tile);

@@ -218,7 +218,7 @@ size_t tg_cpu_workspace(const tg_context *ctx, const tg_problem *p, const tg_pla
         return 0;
     const tg_job j = job_of(((const tg_cpu *)ctx->device)->isa, &ctx->limits, p, plan);
     const int64_t teams = j.is_each_alone ? plan->threads : 1;
-    return (size_t)(teams * team_bytes(&j) + plan->threads * corner_bytes(&j));
+    return (size_t)(teams * team_bytes(&j) + plan->threads * (corner_bytes(&j) + TAKEN_BYTES));
 }
 
 tg_status tg_cpu_pack(tg_context *ctx, const tg_problem *p, const tg_plan *plan, void *panels)
@@ -282,7 +282,9 @@ static void run_cells(const tg_job *j, const tg_plan *plan, char *workspace, int
                     .a = own,
                     .b = own + j->a_bytes,
                     .sums = own + j->a_bytes + j->b_bytes,
-                    .corner = corners + me * corner_bytes(j)};
+                    .corner = corners + me * corner_bytes(j),
+                    .taken =
+                        corners + plan->threads * corner_bytes(j) + (alone ? me : 0) * TAKEN_BYTES};
     for (int64_t cell = alone ? me : 0; cell < j->cells; cell += alone ? threads : 1) {
         range rows, cols;
         const tg_item item = cell_at(j, cell, &rows, &cols);

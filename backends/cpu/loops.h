@@ -112,29 +112,49 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
     }
 }
 
-/* All warp tiles of a block, this thread's share of them: columns change before rows do. */
-static void multiply_block(const tg_job *j, const team *t, const staged *a, const staged *b,
-                           const place *c, const place *sums)
+/* One warp tile of a block, or some of its rows, over all of its k. */
+static void multiply_slices(const tg_job *j, const team *t, const staged *a, const staged *b,
+                            const place *c, const place *sums, range rows, range cols)
 {
-    const int64_t m = a->lines.end - a->lines.begin, n = b->lines.end - b->lines.begin;
     const int64_t k = a->ks.end - a->ks.begin;
+    for (int64_t k0 = 0; k0 < k; k0 += j->slice) {
+        const range ks = {k0, tg_min(k, k0 + j->slice)};
+        const int is_first = a->ks.begin + k0 == 0, is_last = a->ks.begin + ks.end == j->p->k;
+        pass now = {.from = is_first ? *c : *sums,
+                    .to = is_last ? *c : *sums,
+                    .beta = is_first ? j->p->beta : 1,
+                    .ks = ks};
+        now.is_direct =
+            !j->add && now.to.store == j->copy_sums && (now.beta == 0 || now.from.at == now.to.at);
+        multiply_warp(j, t, a, b, &now, rows, cols);
+    }
+}
+
+/* All warp tiles of a block, this thread's share of them: columns change before rows do. If threads
+ * help, tiles are cut into pieces, and who has no more of them takes what others have left: cores
+ * are not all as fast, least of all those that are shared with other programs. */
+static void multiply_block(const tg_job *j, const team *t, const staged *a, const staged *b,
+                           const place *c, const place *sums, int helps)
+{
+    enum { PIECES = 4 }; /* that a thread has at least */
+    const int64_t m = a->lines.end - a->lines.begin, n = b->lines.end - b->lines.begin;
     const int64_t warp_m = j->tile.warp.m, warp_n = j->tile.warp.n;
     const int64_t warps_n = tg_ceil_div(n, warp_n);
     const int64_t warps = tg_ceil_div(m, warp_m) * warps_n;
-    const int64_t end = (t->me + 1) * warps / t->size;
-    for (int64_t warp = t->me * warps / t->size; warp < end; warp++) {
-        const range rows = {warp / warps_n * warp_m, tg_min(m, (warp / warps_n + 1) * warp_m)};
-        const range cols = {warp % warps_n * warp_n, tg_min(n, (warp % warps_n + 1) * warp_n)};
-        for (int64_t k0 = 0; k0 < k; k0 += j->slice) {
-            const range ks = {k0, tg_min(k, k0 + j->slice)};
-            const int is_first = a->ks.begin + k0 == 0, is_last = a->ks.begin + ks.end == j->p->k;
-            pass now = {.from = is_first ? *c : *sums,
-                        .to = is_last ? *c : *sums,
-                        .beta = is_first ? j->p->beta : 1,
-                        .ks = ks};
-            now.is_direct = !j->add && now.to.store == j->copy_sums &&
-                            (now.beta == 0 || now.from.at == now.to.at);
-            multiply_warp(j, t, a, b, &now, rows, cols);
+    const int64_t panels = warp_m / a->line;
+    const int64_t parts =
+        helps ? tg_clamp(tg_ceil_div(PIECES * t->size, warps), 1, tg_max(1, panels)) : 1;
+    for (int turn = 0; turn < (helps ? t->size : 1); turn++) {
+        const int whose = (t->me + turn) % t->size;
+        const int64_t begin = whose * warps / t->size * parts;
+        const int64_t end = (whose + 1) * warps / t->size * parts;
+        for (int64_t piece; (piece = begin + take(t, whose)) < end;) {
+            const int64_t warp = piece / parts, part = piece % parts;
+            const int64_t row = warp / warps_n * warp_m, col = warp % warps_n * warp_n;
+            const range rows = {tg_min(m, row + part * panels / parts * a->line),
+                                tg_min(m, row + (part + 1) * panels / parts * a->line)};
+            const range cols = {col, tg_min(n, col + warp_n)};
+            multiply_slices(j, t, a, b, c, sums, rows, cols);
         }
     }
 }
@@ -148,6 +168,7 @@ static void multiply_cell(const tg_job *j, const team *t, tg_item item, range ro
     const int64_t c_elem = (int64_t)tg_type_size(p->c.type);
     staged a = operand(j, TG_A_PACKED, item.a, t->a), b = operand(j, TG_B_PACKED, item.b, t->b);
     const int stages_a = !a.packed && (!a.in_place || a.grain > 1);
+    const int helps = t->size > 1 && (stages_a || rows.end - rows.begin <= tile->block.m);
     const place c = {.at = item.c,
                      .row = p->c.row_stride,
                      .col = p->c.col_stride,
@@ -159,6 +180,7 @@ static void multiply_cell(const tg_job *j, const team *t, tg_item item, range ro
         b.lines = (range){n, tg_min(cols.end, n + tile->block.n)};
         for (int64_t k = 0; k < p->k; k += tile->block.k) { /* loop 4: blocks of k */
             a.ks = b.ks = (range){k, tg_min(p->k, k + tile->block.k)};
+            put_back(t);
             have_panels(j, t, &b);
             if (!stages_a)
                 wait_for(t);
@@ -169,10 +191,15 @@ static void multiply_cell(const tg_job *j, const team *t, tg_item item, range ro
                     have_panels(j, t, &a);
                 if (stages_a)
                     wait_for(t); /* A and B are staged, before they are read */
+                if (!helps)
+                    put_back(t);
                 const place c_block = moved(c, m, n), sums_block = moved(sums, m - rows.begin, 0);
-                multiply_block(j, t, &a, &b, &c_block, j->sums_bytes ? &sums_block : &c_block);
-                if (stages_a)
-                    wait_for(t); /* read, before it is staged anew */
+                multiply_block(j, t, &a, &b, &c_block, j->sums_bytes ? &sums_block : &c_block,
+                               helps);
+                if (!stages_a)
+                    continue;
+                wait_for(t); /* read, before it is staged anew */
+                put_back(t);
             }
             if (!stages_a)
                 wait_for(t);

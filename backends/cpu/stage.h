@@ -20,6 +20,7 @@ typedef struct team {
     char *a, *b;  /* staged [panel][block.k][thread.m] and [panel][block.k][thread.n] */
     char *sums;   /* of the cell's rows and a block's columns */
     char *corner; /* one thread tile of C, for the ragged edge */
+    char *taken;  /* of each thread's share of a block, so many pieces */
 } team;
 
 /* One operand's part of a block. line is thread.m rows of A, or thread.n columns of B. */
@@ -43,6 +44,29 @@ static void wait_for(const team *t)
 #pragma omp barrier
     }
 #endif
+}
+
+enum { TAKEN_BYTES = 64 }; /* for each thread: a line */
+
+/* The next piece of a thread's share. If threads help one another, all have waited for all since it
+ * was put back. */
+static int64_t take(const team *t, int whose)
+{
+    int64_t *count = (int64_t *)(void *)(t->taken + whose * TAKEN_BYTES), piece;
+#ifdef _OPENMP
+#pragma omp atomic capture
+#endif
+    piece = (*count)++;
+    return piece;
+}
+
+static void put_back(const team *t)
+{
+    int64_t *count = (int64_t *)(void *)(t->taken + t->me * TAKEN_BYTES);
+#ifdef _OPENMP
+#pragma omp atomic write
+#endif
+    *count = 0;
 }
 
 /* Can the micro-kernel read this panel where it is? It reads whole grains of lines. */
