@@ -121,7 +121,13 @@ template <tg_tile T> schedule schedule_of(const tg_call *call)
                                lies_k_major(operand_b<T>(call))
                            ? tg_edges_of(call->m, call->n, T.block, units, shape<T, ways{}>::blocks)
                            : tg_edges{call->m, call->n, 0, 0};
-    schedule s = {(int)e.m, (int)e.n, steps, 0, 0, 0, 0, 1, steps, (int)e.blocks, (int)e.width};
+    schedule s = {};
+    s.m = (int)e.m;
+    s.n = (int)e.n;
+    s.steps = s.part_steps = steps;
+    s.units = (int)units;
+    s.edge_blocks = (int)e.blocks;
+    s.edge_width = (int)e.width;
     s.tiles_m = (int)tg_ceil_div(e.m, T.block.m);
     s.tiles_n = (int)tg_ceil_div(e.n, T.block.n);
     const int64_t tiles = (int64_t)s.tiles_m * s.tiles_n * call->batch;
@@ -134,6 +140,8 @@ template <tg_tile T> schedule schedule_of(const tg_call *call)
     if (s.parts == 1)
         s.split = 0;
     s.whole = tiles - s.split;
+    if (shape<T, ways{}>::blocks == 2 && s.whole >= slots)
+        s.early = (int)tg_min(units, s.split * (s.parts - 1));
     return s;
 }
 

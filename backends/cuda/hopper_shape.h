@@ -91,12 +91,19 @@ template <tg_tile T, ways W> struct shape {
 
 /* How the tiles of C become blocks. The first tiles run whole, one block each; the others are cut
  * into parts of so many steps of block.k, the last part being what is left. All first parts run
- * before all second ones, so that the short last parts fill up where the others leave room. */
+ * before all second ones, so that the short last parts fill up where the others leave room.
+ *
+ *   a unit:  | whole  | whole  | part |
+ *            | part | whole  | whole  |
+ *
+ * Where two blocks share a unit, each unit's second one begins with a part, if there are so many
+ * (`early`): from then on they end at different times, and one computes while the other stores. */
 struct schedule {
     int m, n, steps; /* what tiles cover */
     int tiles_m, tiles_n;
     int64_t whole, split; /* tiles */
     int parts, part_steps;
+    int units, early;
 
     int edge_blocks, edge_width; /* the first blocks */
 
@@ -138,10 +145,13 @@ struct work {
 template <tg_tile T> __device__ work work_of(const schedule &s, int64_t block)
 {
     work w = {0, 0, 0, 0, s.steps, 0, 1, 0};
-    int64_t tile = block;
-    if (block >= s.whole) {
-        w.split = (block - s.whole) % s.split;
-        w.part = (int)((block - s.whole) / s.split);
+    int64_t at = block;
+    if (block >= s.units && block < s.whole + s.early)
+        at += block < s.units + s.early ? s.whole - s.units : -s.early;
+    int64_t tile = at;
+    if (at >= s.whole) {
+        w.split = (at - s.whole) % s.split;
+        w.part = (int)((at - s.whole) / s.split);
         w.parts = s.parts;
         w.first = w.part * s.part_steps;
         w.steps = (int)tg_min(s.part_steps, s.steps - w.first);

@@ -23,7 +23,8 @@ namespace tg_prepass
 
 constexpr int edge = 64;
 constexpr int threads = 256;
-constexpr int rows_at_once = threads / 32;
+constexpr int warps = threads / 32;
+constexpr int share = edge * edge / threads; /* elements of a tile for a thread */
 
 /* Element (x, k) of an item: from[x * x_stride + k * k_stride], to[k * pitch + x]. */
 struct copy {
@@ -44,22 +45,27 @@ struct job {
     int64_t ticket_count;
 };
 
-/* A warp moves 2 x 32 elements of a line, and of every rows_at_once-th line; a thread asks
- * for all of its share before it needs any of it. */
-constexpr int share = edge / rows_at_once * (edge / 32);
+using tile = float[edge][edge + 4]; /* [k][x]: no conflicts, whichever way it is written or read */
 
-template <class Move> __device__ void for_each_element(int lines, int length, Move move)
+/* Lines of unit or short stride; a warp reads 32 neighbours at once, and a thread asks for all of
+ * its share before it needs any of it. Element i of half j of a thread is from its i-th line. */
+constexpr int in_line = edge / 32, lines = share / in_line;
+
+template <class Line>
+__device__ void fetch(float (&held)[in_line][lines], const float *from, int64_t along,
+                      int64_t across, int length, int count, Line line)
 {
+    const int at = threadIdx.x % 32;
 #pragma unroll
-    for (int i = 0; i < share; i++) {
-        const int line = i / (edge / 32) * rows_at_once + threadIdx.x / 32;
-        const int at = i % (edge / 32) * 32 + threadIdx.x % 32;
-        if (line < lines && at < length)
-            move(i, line, at);
-    }
+    for (int i = 0; i < lines; i++)
+#pragma unroll
+        for (int j = 0; j < in_line; j++)
+            held[j][i] = line(i) < count && at + j * 32 < length
+                             ? from[line(i) * across + (at + j * 32) * along]
+                             : 0;
 }
 
-__device__ inline void copy_tile(const copy &job, unsigned block, float (&tile)[edge][edge + 1])
+__device__ inline void copy_tile(const copy &job, unsigned block, tile &tile)
 {
     const unsigned of_item = job.tiles_x() * job.tiles_k(), place = block % of_item;
     const int64_t item = block / of_item;
@@ -67,30 +73,43 @@ __device__ inline void copy_tile(const copy &job, unsigned block, float (&tile)[
     const int x = (int)tg_min(edge, job.x - x0), k = (int)tg_min(edge, job.k - k0);
     const float *from = job.from + item * job.item_stride + x0 * job.x_stride + k0 * job.k_stride;
     float *to = job.to + item * job.item_pitch() + k0 * job.pitch + x0;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    float held[in_line][lines];
 
     const bool along_x = (job.x_stride < 0 ? -job.x_stride : job.x_stride) <=
                          (job.k_stride < 0 ? -job.k_stride : job.k_stride);
     if (along_x) {
-        float held[share];
-        for_each_element(k, x, [&](int i, int row, int col) {
-            held[i] = from[row * job.k_stride + col * job.x_stride];
-        });
-        for_each_element(k, x,
-                         [&](int i, int row, int col) { to[row * job.pitch + col] = held[i]; });
-        return;
+        const auto line = [=](int i) { return warp + i * warps; };
+        fetch(held, from, job.x_stride, job.k_stride, x, k, line);
+#pragma unroll
+        for (int i = 0; i < lines; i++)
+#pragma unroll
+            for (int j = 0; j < in_line; j++)
+                tile[line(i)][j * 32 + lane] = held[j][i];
+    } else { /* four neighbouring x are stored at once */
+        const auto line = [=](int i) { return warp * 4 + i / 4 * 4 * warps + i % 4; };
+        fetch(held, from, job.k_stride, job.x_stride, k, x, line);
+#pragma unroll
+        for (int i = 0; i < lines; i += 4)
+#pragma unroll
+            for (int j = 0; j < in_line; j++)
+                *reinterpret_cast<float4 *>(&tile[j * 32 + lane][line(i)]) =
+                    make_float4(held[j][i], held[j][i + 1], held[j][i + 2], held[j][i + 3]);
     }
-    for_each_element(x, k, [&](int, int row, int col) {
-        tile[col][row] = from[row * job.x_stride + col * job.k_stride];
-    });
     __syncthreads();
-    for_each_element(k, x,
-                     [&](int, int row, int col) { to[row * job.pitch + col] = tile[row][col]; });
+    /* up to a multiple of four x, for which the pitch has room */
+    const int row = threadIdx.x * 4 / edge, col = threadIdx.x * 4 % edge;
+#pragma unroll
+    for (int i = 0; i < edge; i += threads * 4 / edge)
+        if (row + i < k && col < x)
+            *reinterpret_cast<float4 *>(to + (row + i) * job.pitch + col) =
+                *reinterpret_cast<const float4 *>(&tile[row + i][col]);
 }
 
 /* The kernel that follows may start at once: it waits for what is written here. */
 __global__ void __launch_bounds__(threads, 6) run(const __grid_constant__ job job)
 {
-    __shared__ float tile[edge][edge + 1];
+    __shared__ __align__(16) tile tile;
     asm volatile("griddepcontrol.launch_dependents;");
     tg::wait_for_turn();
     for (int64_t at = (int64_t)blockIdx.x * threads + threadIdx.x; at < job.ticket_count;
