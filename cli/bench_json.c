@@ -34,8 +34,9 @@ static void print_plan(const tg_plan *plan)
     tg_tile_print(&plan->tile, tile, sizeof tile);
     printf(", \"tile\": \"%s\", \"row\": ", tile);
     cli_print_json_text(plan->row < 0 ? "" : tg_tile_name(plan->row));
-    printf(", \"splits\": %d, \"tail\": \"%s\", \"plan_threads\": %d, \"tuned\": %s", plan->splits,
-           cli_tail_name(plan->tail), plan->threads, plan->is_tuned ? "true" : "false");
+    printf(", \"splits\": %d, \"tail\": \"%s\", \"plan_threads\": %d, \"strips\": [%d, %d]",
+           plan->splits, cli_tail_name(plan->tail), plan->threads, plan->strips.m, plan->strips.n);
+    printf(", \"tuned\": %s", plan->is_tuned ? "true" : "false");
 }
 
 /* How many times as fast as each peer. */

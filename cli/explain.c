@@ -154,6 +154,10 @@ static void print_turns(const subject *x)
     printf("waves         %lld: %lld warp tiles on %lld threads, %.0f %% of the places taken\n",
            (long long)waves, (long long)pieces, (long long)threads,
            100.0 * (double)pieces / (double)(waves * threads));
+    if (x->plan.strips.m * x->plan.strips.n > 1)
+        printf(
+            "strips        %d x %d of C, one for each thread, which stages what it needs itself\n",
+            x->plan.strips.m, x->plan.strips.n);
 }
 
 /* [########][########] ... [###.....]: the waves, the last as full as it is. */

@@ -238,24 +238,10 @@ static inline int tg_is_near(const tg_problem *p, int64_t lines, int64_t bytes, 
  * read where they are. */
 enum { TG_FLAT_K = 16 };
 
-/* Are the threads best alone, each with a strip of C? The other operand serves all strips: it is
- * read where it is, or each thread stages all of it, if that is little beside the multiplication.
- */
-typedef enum tg_cut { TG_NO_STRIPS, TG_STRIPS_OF_M, TG_STRIPS_OF_N } tg_cut;
 enum { TG_STREAM_ROWS = 16, TG_STREAM_TILES = 2 };
 
-static inline tg_cut tg_cut_of(const tg_problem *p, const tg_plan *plan)
-{
-    const tg_tile t = plan->tile;
-    const int64_t m = p->m / plan->threads, n = p->n / plan->threads, enough = 6 * t.vec;
-    if (plan->threads == 1 || p->batch > 1 || t.inst.k > 1 || p->m <= TG_STREAM_TILES * t.thread.m)
-        return TG_NO_STRIPS;
-    if ((plan->b_in_place && m >= t.thread.m) || (p->m >= 4 * p->n && m >= enough))
-        return TG_STRIPS_OF_M;
-    if ((plan->a_in_place && n >= t.thread.n) || (p->n >= 4 * p->m && n >= enough))
-        return TG_STRIPS_OF_N;
-    return TG_NO_STRIPS;
-}
+/* Has each thread a strip of C for itself? */
+static inline int tg_is_cut(const tg_plan *plan) { return plan->strips.m * plan->strips.n > 1; }
 
 /* A B that is read in long streams serves so many rows of words, or tiles of others. Is it a few
  * rows, of which so many words of B are used at once that it is best read where it is?

@@ -9,9 +9,14 @@
  *   a tile of C     read and written once for each block of k
  *   packing         an element of A once for each block of n, of B once;
  *                   an operand that is read in place instead costs more in every step
+ *   threads         each has a strip of C for itself: the largest counts, and each packs what it
+ *                   needs; or they share panels, which then come from the caches of others, and
+ *                   meet for each block
  * A row whose instruction takes several of k makes one step for each word of them.
  * GPUs have a model of their own (pick_gpu.c). What a ragged edge wastes is in the counts of tiles.
  * The constants are those of the cores with two FMA units of today; only their ratios matter. */
+#include <math.h>
+
 #include "gemm.h"
 
 static const double fmas_per_cycle = 2, fmas_not_overlapped = 1.5, fma_latency = 4;
@@ -25,6 +30,10 @@ static const double cycles_of_split_load = 0.2; /* a vector of B across two line
 static const double cycles_of_far_split = 0.8;  /* or beyond L1 */
 static const double cycles_of_crowding = 2; /* rows half a page apart, or more, share cache sets */
 static const double bytes_per_cycle = 8;    /* that a core has from the caches of others */
+static const double cycles_to_meet = 2000;  /* a barrier or two, for each thread that comes */
+static const double threads_to_pack = 5;    /* at once, and packing takes twice as long */
+static const double little_flops = 3.4e7;   /* for a thread */
+static const double share_uneven = 1.1;     /* who has most of what threads share has more */
 static const double work_to_share = 1e6, work_per_thread = 2.5e5; /* worth waking others for */
 
 /* As many pieces as before, all nearly equal: 1000 in pieces of 384 becomes pieces of 336. */
@@ -51,6 +60,28 @@ static double packing_cycles(tg_tile t, int64_t lines, int64_t k, int64_t to_run
     const double copied = t.inst.k > 1 ? cycles_to_weave : cycles_to_copy;
     const double one = to_run == 1 ? copied : across == 1 ? cycles_to_transpose : 3;
     return one * (double)lines * (double)k;
+}
+
+/* Is there so little for each thread that how they share it decides? */
+static int is_little(const tg_problem *p, const tg_plan *plan)
+{
+    return plan->threads > 1 && p->batch == 1 && plan->tile.inst.k == 1 &&
+           2.0 * (double)p->m * (double)p->n * (double)p->k <= little_flops * plan->threads;
+}
+
+/* A stream, and a C that takes all the time, have strips of their own kind. */
+static int has_own_strips(const tg_problem *p, tg_tile t)
+{
+    return p->k <= TG_FLAT_K || p->m <= TG_STREAM_TILES * t.thread.m;
+}
+
+/* What the thread with the largest strip does, beside what it would if all were equal. */
+static double uneven(const tg_problem *p, const tg_plan *plan)
+{
+    const int64_t tiles_m = tg_ceil_div(p->m, plan->tile.thread.m);
+    const int64_t tiles_n = tg_ceil_div(p->n, plan->tile.thread.n);
+    return (double)(tg_ceil_div(tiles_m, plan->strips.m) * tg_ceil_div(tiles_n, plan->strips.n)) *
+           plan->threads / (double)(tiles_m * tiles_n);
 }
 
 static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *plan, int bytes)
@@ -84,18 +115,28 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
         far = 1.5 * cycles_of_far_vector;
     far = is_flat ? 0 : far;
     const double vector_of_c = cycles_per_vector_of_c + far;
-    double sum = tiles * (steps * step + k_blocks * (cycles_per_tile + accumulators * vector_of_c));
+    const double work =
+        tiles * (steps * step + k_blocks * (cycles_per_tile + accumulators * vector_of_c));
+    const double n_blocks = (double)tg_ceil_div(p->n, t.block.n);
+    double a = 0, b = 0; /* to pack */
     if (!plan->a_in_place && t.form == TG_OUTER)
-        sum += packing_cycles(t, p->m, p->k, p->a.col_stride, p->a.row_stride) *
-               (double)tg_ceil_div(p->n, t.block.n);
+        a = packing_cycles(t, p->m, p->k, p->a.col_stride, p->a.row_stride) * n_blocks;
     if (!plan->a_in_place && t.form != TG_OUTER)
-        sum += packing_cycles(t, p->m, p->k, p->a.row_stride, p->a.col_stride) *
-               (double)tg_ceil_div(p->n, t.block.n);
+        a = packing_cycles(t, p->m, p->k, p->a.row_stride, p->a.col_stride) * n_blocks;
     if (tg_streams_words(p, t))
-        sum += cycles_to_stream * (double)p->n * (double)p->k;
+        b = cycles_to_stream * (double)p->n * (double)p->k;
     else if (!plan->b_in_place)
-        sum += packing_cycles(t, p->n, p->k, p->b.col_stride, p->b.row_stride);
-    return sum;
+        b = packing_cycles(t, p->n, p->k, p->b.col_stride, p->b.row_stride);
+    if (!is_little(p, plan))
+        return work + a + b;
+    const tg_mn strips = plan->strips;
+    const double threads = plan->threads, packing = 1 + threads / threads_to_pack;
+    const double moved = threads * (double)p->k * bytes / bytes_per_cycle;
+    if (tg_is_cut(plan))
+        return work * uneven(p, plan) + packing * (a * strips.n + b * strips.m) +
+               moved * ((double)p->m / strips.m + (double)p->n / strips.n);
+    return share_uneven * work + packing * (a + b) + moved * (double)(p->m + p->n) / sqrt(threads) +
+           (a + b > 0 ? threads * threads * cycles_to_meet * k_blocks * n_blocks : 0);
 }
 
 /* May the chooser take the row? One that fills a CPU's registers. */
@@ -125,16 +166,16 @@ static void cut_to_l2(const tg_problem *p, const tg_limits *l, tg_tile *t, int b
 }
 
 /* The ways in that the model likes best, and its cycles. A is read in place along its rows, or
- * along its columns by the rows of the table that take it so, if all of it lies in a quarter of L2;
- * B too, if its rows are vectors, and all of it lies in half of L2 or no element is needed twice.
- */
-static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg_plan *best)
+ * along its columns by the rows of the table that take it so, if all that a thread has of it lies
+ * in a quarter of L2; B too, if its rows are vectors, and all of it lies in half of L2 or no
+ * element is needed twice. */
+static double choose_way_in(const tg_problem *p, const tg_limits *l, int bytes, tg_plan *best)
 {
-    const int is_b_small = p->k <= l->l2 / 2 / bytes / tg_max(p->n, 1);
-    const int64_t strips = p->m * best->tile.thread.n >= p->n * best->tile.thread.m && p->batch == 1
-                               ? tg_useful_threads(tg_work_of(p), l->units)
-                               : 1; /* of rows: each thread needs its own, and all columns */
-    const int is_a_small = p->k <= l->l2 / 4 / bytes / tg_max(tg_ceil_div(p->m, strips), 1);
+    const int is_tall = p->m * best->tile.thread.n >= p->n * best->tile.thread.m && p->batch == 1;
+    const int64_t m = tg_is_cut(best) ? best->strips.m : is_tall ? best->threads : 1;
+    const int64_t n = tg_ceil_div(p->n, best->strips.n);
+    const int is_a_small = p->k <= l->l2 / 4 / bytes / tg_max(tg_ceil_div(p->m, m), 1);
+    const int is_b_small = p->k <= l->l2 / 2 / bytes / tg_max(n, 1);
     const int a_can =
         is_read(&p->a, best->tile, bytes) &&
         (best->tile.form == TG_OUTER ? p->a.col_stride == 1 : p->a.row_stride == 1 && is_a_small);
@@ -153,6 +194,48 @@ static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg
             cut_to_l2(p, l, &plan.tile, bytes);
         const double now = cycles(p, l, &plan, bytes);
         if (way == 0 || now < best_cycles) {
+            *best = plan;
+            best_cycles = now;
+        }
+    }
+    return best_cycles;
+}
+
+/* Strips of a large C: of the operand that serves them all, each thread reads or stages the whole,
+ * if it is read where it is, or little beside the multiplication. */
+static tg_mn long_strips(const tg_problem *p, const tg_plan *plan)
+{
+    const tg_tile t = plan->tile;
+    const int threads = plan->threads;
+    const int64_t m = p->m / threads, n = p->n / threads, enough = 6 * t.vec;
+    if (threads == 1 || p->batch > 1 || t.inst.k > 1 || p->m <= TG_STREAM_TILES * t.thread.m)
+        return (tg_mn){1, 1};
+    if ((plan->b_in_place && m >= t.thread.m) || (p->m >= 4 * p->n && m >= enough))
+        return (tg_mn){threads, 1};
+    if ((plan->a_in_place && n >= t.thread.n) || (p->n >= 4 * p->m && n >= enough))
+        return (tg_mn){1, threads};
+    return (tg_mn){1, 1};
+}
+
+/* That, and the strips of C that go with it: of a small C, those that the model likes best. */
+static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg_plan *best)
+{
+    best->strips = (tg_mn){1, 1};
+    const tg_plan stated = *best;
+    const tg_tile t = stated.tile;
+    double best_cycles = choose_way_in(p, l, bytes, best);
+    if (!is_little(p, best) || has_own_strips(p, t)) {
+        best->strips = long_strips(p, best);
+        return best_cycles;
+    }
+    for (int m = 1; m <= stated.threads; m++) {
+        tg_plan plan = stated;
+        plan.strips = (tg_mn){m, stated.threads / m};
+        if (4 * m * plan.strips.n < 3 * stated.threads || m > tg_ceil_div(p->m, t.thread.m) ||
+            plan.strips.n > tg_ceil_div(p->n, t.thread.n))
+            continue;
+        const double now = choose_way_in(p, l, bytes, &plan);
+        if (now < best_cycles) {
             *best = plan;
             best_cycles = now;
         }
@@ -247,13 +330,10 @@ static tg_tile cut_to_problem(const tg_problem *p, tg_tile t)
  * together; then each has its part of the rows of a block in L2. */
 static void share_out(const tg_problem *p, tg_plan *plan, int bytes)
 {
-    const tg_cut cut = tg_cut_of(p, plan);
-    const int sharing = p->batch >= plan->threads || cut ? 1 : plan->threads;
+    const int sharing = p->batch >= plan->threads || tg_is_cut(plan) ? 1 : plan->threads;
     tg_problem share = *p;
-    if (cut == TG_STRIPS_OF_M)
-        share.m = tg_ceil_div(p->m, plan->threads);
-    else if (cut)
-        share.n = tg_ceil_div(p->n, plan->threads);
+    share.m = tg_ceil_div(p->m, plan->strips.m);
+    share.n = tg_ceil_div(p->n, plan->strips.n);
     int rows = 1; /* of threads */
     while ((rows + 1) * (rows + 1) <= sharing)
         rows++;
@@ -274,6 +354,7 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
     int bytes = tg_kernel_bytes(p->a.type, *l, forced ? *forced : fma);
     tg_tile stated;
     plan->splits = plan->threads = 1;
+    plan->strips = (tg_mn){1, 1};
     plan->a_in_place = plan->b_in_place = 0;
     plan->tail = TG_TAIL_WHOLE;
     const int is_gpu = l->l1 == 0;
@@ -281,6 +362,8 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
         tg_choose_gpu(p, l, bytes, forced, plan);
         return plan->row >= 0;
     }
+    if (!is_gpu)
+        plan->threads = tg_useful_threads(tg_work_of(p), l->units);
     if (forced) {
         stated = *forced;
         plan->row = tg_tile_row_like(&stated, l, p->a.type);
@@ -298,7 +381,6 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
         stated = tg_tile_at(plan->row);
         bytes = tg_kernel_bytes(p->a.type, *l, stated);
     }
-    plan->threads = tg_useful_threads(tg_work_of(p), l->units);
     const int is_from_caches = stated.block.m == 0 || stated.block.n == 0 || stated.block.k == 0;
     if (!is_from_caches) {
         plan->tile = cut_to_problem(p, plan->tile);

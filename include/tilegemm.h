@@ -445,16 +445,17 @@ typedef struct tg_plan {
     int row;                    /* of the table, or -1 for a tiling that is not in it        */
     tg_tile tile;               /* resolved, and its block cut to the problem                */
     int threads;                /* CPU threads that will be asked for                        */
+    tg_mn strips;               /* of C, one for each; 1 x 1: they share what they stage     */
     int a_in_place, b_in_place; /* read where they are, not staged                           */
     int splits;                 /* ranges of k that run side by side, summed in order        */
     tg_tail tail;
     int is_tuned; /* the tiling is that of a line of the tuning file                           */
 } tg_plan;
 
-#define TG_PLAN_INIT                                                                              \
-    {                                                                                             \
-        sizeof(tg_plan), -1, {{0, 0, 0}, {0, 0}, {0, 0}, 0, 0, 0, TG_DOT, {0, 0, 0}}, 0, 0, 0, 1, \
-            TG_TAIL_WHOLE, 0                                                                      \
+#define TG_PLAN_INIT                                                                             \
+    {                                                                                            \
+        sizeof(tg_plan), -1, {{0, 0, 0}, {0, 0}, {0, 0}, 0, 0, 0, TG_DOT, {0, 0, 0}}, 0, {1, 1}, \
+            0, 0, 1, TG_TAIL_WHOLE, 0                                                            \
     }
 
 /* *plan := how tg_gemm would run this problem on this context. Nothing is computed and the data

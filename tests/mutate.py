@@ -63,6 +63,8 @@ MUTATIONS = [
     ("a piece of a warp has the rows of another", LOOPS, "row + part * panels / parts * a->line",
      "row + part * (panels / parts) * a->line"),
     ("shares are not put back after a block", LOOPS, "staged anew */\n                put_back(t);", "staged anew */"),
+    ("strips in a row are all the first one", CALLS, "n = cell % j->strips.n;", "n = 0;"),
+    ("the last pieces are in no strip", CALLS, "(strip + 1) * pieces / strips * grain", "(strip + 1) * (pieces / strips) * grain"),
     ("every thread streams all of C", CALLS, " || j.is_direct || j.is_streamed || j.turned;", ";"),
     ("a stream has more rows than there is room for", CALLS, "p->m <= j->tile.block.m &&", ""),
     ("a stream is cut between its rows", CALLS, "streams ? j.turned == TG_TURNED_A", "j.turned ? j.turned == TG_TURNED_A"),

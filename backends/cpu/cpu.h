@@ -115,9 +115,9 @@ typedef struct tg_job {
     int64_t a_bytes, b_bytes;     /* of staging for one team */
     int64_t sums_row, sums_bytes; /* of sums beside C; 0 if C takes them itself */
     int64_t plane;                /* bytes of sums, of which there may be two */
-    int64_t strips, cells;        /* cells = batch x strips */
-    int64_t grain, pieces;        /* what the edges of strips are multiples of, and how many */
-    int strips_cut_m;             /* strips are rows of C, else columns */
+    int64_t cells;                /* of C: batch x strips */
+    tg_mn strips, grain;          /* along m and n; what their edges are multiples of, */
+    int64_t pieces_m, pieces_n;   /* and how many */
     int is_each_alone;            /* each thread takes whole cells, else all work on one */
     int is_direct;                /* one block, and nothing to stage */
     int is_flat;                  /* and so little k that C is written row by row */

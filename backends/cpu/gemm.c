@@ -111,7 +111,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
                 .add = p->c.type == TG_I32 && plan->tile.inst.k == 1 ? isa->add : NULL,
                 .bytes = tg_kernel_bytes(p->a.type, *l, plan->tile),
                 .sum_bytes = is_f64 ? sizeof(double) : sizeof(float),
-                .strips = 1};
+                .strips = {1, 1}};
     const int a_packed = (p->flags & TG_A_PACKED) != 0, b_packed = (p->flags & TG_B_PACKED) != 0;
     if (p->batch > 1) {
         j.a_item = a_packed ? 0 : p->a.batch_stride * (int64_t)tg_type_size(p->a.type);
@@ -155,22 +155,23 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.a_bytes = a_packed ? 0 : j.a_bytes;
     j.b_bytes = b_packed ? 0 : j.b_bytes;
     const int streams = j.turned || j.is_streamed;
-    const tg_cut cut = tg_cut_of(p, plan);
-    const tg_mn grain = streams           ? t->warp
-                        : in_place || cut ? t->thread
-                                          : (tg_mn){t->block.m, t->block.n};
-    const int64_t pieces_m = tg_ceil_div(p->m, grain.m), pieces_n = tg_ceil_div(p->n, grain.n);
-    j.strips_cut_m = /* else they take all rows */
-        streams ? j.turned == TG_TURNED_A
-        : cut   ? cut == TG_STRIPS_OF_M
-                : pieces_m >= pieces_n;
-    j.grain = j.strips_cut_m ? grain.m : grain.n;
-    j.pieces = j.strips_cut_m ? pieces_m : pieces_n;
-    if (p->k > 0 && (in_place || cut ||
-                     2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads))
-        j.strips = tg_min(plan->threads, j.pieces);
-    j.cells = p->batch * j.strips;
-    j.is_each_alone = j.cells >= plan->threads || j.is_direct || j.is_streamed || j.turned;
+    const int is_cut = tg_is_cut(plan) && !streams && p->k > 0;
+    j.grain = streams              ? (tg_mn){t->warp.m, t->warp.n}
+              : in_place || is_cut ? t->thread
+                                   : (tg_mn){t->block.m, t->block.n};
+    j.pieces_m = tg_ceil_div(p->m, j.grain.m);
+    j.pieces_n = tg_ceil_div(p->n, j.grain.n);
+    const int is_of_rows = streams ? j.turned == TG_TURNED_A : j.pieces_m >= j.pieces_n;
+    if (is_cut)
+        j.strips = (tg_mn){(int)tg_min(plan->strips.m, j.pieces_m),
+                           (int)tg_min(plan->strips.n, j.pieces_n)};
+    else if (p->k > 0 && (in_place || 2.0 * t->block.m * t->block.n * t->block.k <
+                                          shared_flops * plan->threads))
+        *(is_of_rows ? &j.strips.m : &j.strips.n) =
+            (int)tg_min(plan->threads, is_of_rows ? j.pieces_m : j.pieces_n);
+    j.cells = p->batch * j.strips.m * j.strips.n;
+    j.is_each_alone =
+        j.cells >= plan->threads || is_cut || j.is_direct || j.is_streamed || j.turned;
     j.step = (tg_step){.k = p->k,
                        .a_row = p->a.row_stride,
                        .a_col = p->a.col_stride,
@@ -180,7 +181,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         set_fetching(&j.step);
     j.rows = rows_of(p->m, t->thread.m);
     if (j.is_streamed || ((int64_t)tg_type_size(p->c.type) < j.sum_bytes && p->k > j.slice)) {
-        const int64_t rows = j.strips_cut_m ? tg_ceil_div(pieces_m, j.strips) * grain.m : p->m;
+        const int64_t rows = tg_ceil_div(j.pieces_m, j.strips.m) * j.grain.m;
         /* A line more than panels, so that rows do not share a cache set. */
         j.sums_row = tg_round_up(tg_min(t->block.n, p->n), TG_STREAM_PANEL) + 16;
         const int is_c_beside = j.add || (int64_t)tg_type_size(p->c.type) < j.sum_bytes;
@@ -246,18 +247,23 @@ tg_status tg_cpu_pack(tg_context *ctx, const tg_problem *p, const tg_plan *plan,
     return TG_OK;
 }
 
+static range strip_at(int64_t strip, int strips, int64_t pieces, int grain, int64_t all)
+{
+    return (range){strip * pieces / strips * grain,
+                   tg_min(all, (strip + 1) * pieces / strips * grain)};
+}
+
 static tg_item cell_at(const tg_job *j, int64_t cell, range *rows, range *cols)
 {
-    const tg_problem *p = j->p;
-    *rows = (range){0, p->m};
-    *cols = (range){0, p->n};
-    if (j->strips == 1)
+    const int64_t strips = (int64_t)j->strips.m * j->strips.n;
+    *rows = (range){0, j->p->m};
+    *cols = (range){0, j->p->n};
+    if (strips == 1)
         return item_at(j, cell);
-    const int64_t strip = cell % j->strips, along = j->strips_cut_m ? p->m : p->n;
-    *(j->strips_cut_m ? rows : cols) =
-        (range){strip * j->pieces / j->strips * j->grain,
-                tg_min(along, (strip + 1) * j->pieces / j->strips * j->grain)};
-    return item_at(j, cell / j->strips);
+    const int64_t item = cell / strips, m = cell % strips / j->strips.n, n = cell % j->strips.n;
+    *rows = strip_at(m, j->strips.m, j->pieces_m, j->grain.m, j->p->m);
+    *cols = strip_at(n, j->strips.n, j->pieces_n, j->grain.n, j->p->n);
+    return item_at(j, item);
 }
 
 static void run_directly(const tg_job *j, int64_t begin, int64_t end)
@@ -291,7 +297,7 @@ static void run_cells(const tg_job *j, const tg_plan *plan, char *workspace, int
         if (j->is_streamed)
             multiply_streaming(j, &t, item, cols);
         else if (j->turned)
-            multiply_turned(j, &t, item, j->strips_cut_m ? rows : cols);
+            multiply_turned(j, &t, item, j->turned == TG_TURNED_A ? rows : cols);
         else
             multiply_cell(j, &t, item, rows, cols);
     }
@@ -344,7 +350,7 @@ tg_status tg_cpu_gemm_items(tg_context *ctx, const tg_problem *p, const tg_plan 
     tg_job j = job_of(((const tg_cpu *)ctx->device)->isa, &ctx->limits, &item, plan);
     if (p->batch == 1) {
         j.items = items;
-        j.cells = count * j.strips;
+        j.cells = count * j.strips.m * j.strips.n;
         run_job(ctx, &j);
         return TG_OK;
     }
