@@ -240,6 +240,9 @@ enum { TG_FLAT_K = 16 };
 
 enum { TG_STREAM_ROWS = 16, TG_STREAM_TILES = 2 };
 
+/* Up to so many lines times columns that lie along k need nothing staged. */
+enum { TG_TURNED_ROWS = 4 };
+
 /* Has each thread a strip of C for itself? */
 static inline int tg_is_cut(const tg_plan *plan) { return plan->strips.m * plan->strips.n > 1; }
 

@@ -66,13 +66,15 @@ static double packing_cycles(tg_tile t, int64_t lines, int64_t k, int64_t to_run
 static int is_little(const tg_problem *p, const tg_plan *plan)
 {
     return plan->threads > 1 && p->batch == 1 && plan->tile.inst.k == 1 &&
+           tg_min(p->m, p->n) > TG_TURNED_ROWS &&
            2.0 * (double)p->m * (double)p->n * (double)p->k <= little_flops * plan->threads;
 }
 
 /* A stream, and a C that takes all the time, have strips of their own kind. */
-static int has_own_strips(const tg_problem *p, tg_tile t)
+static int has_own_strips(const tg_problem *p, const tg_plan *plan)
 {
-    return p->k <= TG_FLAT_K || p->m <= TG_STREAM_TILES * t.thread.m;
+    return (plan->a_in_place && plan->b_in_place && p->k <= TG_FLAT_K) ||
+           (p->b.col_stride == 1 && p->m <= TG_STREAM_TILES * plan->tile.thread.m);
 }
 
 /* What the thread with the largest strip does, beside what it would if all were equal. */
@@ -224,7 +226,7 @@ static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg
     const tg_plan stated = *best;
     const tg_tile t = stated.tile;
     double best_cycles = choose_way_in(p, l, bytes, best);
-    if (!is_little(p, best) || has_own_strips(p, t)) {
+    if (!is_little(p, best) || has_own_strips(p, best)) {
         best->strips = long_strips(p, best);
         return best_cycles;
     }

@@ -60,8 +60,8 @@ typedef double tg_spin(int64_t rounds, double *sink);
 
 /* A B that is read in streams: rows at a time, and columns where they are made words of. */
 enum { TG_STREAMED = 8, TG_STREAMED_WORDS = 16, TG_STREAM_PANEL = 64 };
-/* A B whose columns lie along k: rows of A, and vectors of columns, at most. */
-enum { TG_TURNED_ROWS = 4, TG_TURNED_VECTORS = 2 };
+/* A B whose columns lie along k: vectors of columns at most, for TG_TURNED_ROWS of A. */
+enum { TG_TURNED_VECTORS = 2 };
 
 /* Products of words (words.h, amx.h), for two types and an instruction. */
 typedef struct tg_words {
