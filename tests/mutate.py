@@ -75,7 +75,7 @@ MUTATIONS = [
     ("few columns lie along k", DIRECT, "if (few_k != 1) {", "if (few_k < 0) {"),
     ("few columns' rows are the first ones", DIRECT, "b + (n * s.b_row + k) * bytes;\n            s.beta", "b + k * bytes;\n            s.beta"),
     ("few columns are written whole", DIRECT, "j->copy_sums(c, c_row, c_line, s.c, most, 1, few, s.columns);", "j->copy_sums(c, c_row, c_line, s.c, most, 1, few, most);"),
-    ("a strip of few columns is all rows", CALLS, "streams ? j.turned == TG_TURNED_A", "streams ? 0"),
+    ("a strip of few columns is as many rows", CALLS, "j->turned == TG_TURNED_A ? rows : cols", "cols"),
     ("blocks of k of turned columns begin anew", DIRECT, "s.beta = k == 0 ? p->beta : 1;\n            j->isa", "s.beta = p->beta;\n            j->isa"),
     ("the plan of an empty problem stays", CALL, "    ctx->given.size = 0; /* the plan", "    /* the plan"),
     ("k = 0 leaves C alone", CALLS, "scale(j->p, item_at(j, item).c);", ""),
