@@ -149,6 +149,7 @@ typedef struct cli_work {
     size_t a_bytes, b_bytes, c_bytes;
     void *c0; /* what C was at first */
     int64_t copies, turn;
+    tg_problem now; /* on the copy whose turn it was */
 } cli_work;
 
 typedef enum cli_fill { CLI_RANDOM, CLI_INTEGERS } cli_fill;
@@ -163,8 +164,8 @@ int cli_work_reset(cli_machine *machine, cli_work *work); /* C is c0 again, and 
 int cli_work_fetch(cli_machine *machine, cli_work *work); /* C comes to the host */
 /* Makes as many copies on a device as its caches cannot hold, so that each call starts cold. */
 int cli_work_spread(cli_machine *machine, cli_work *work);
-/* The problem on the copy whose turn it is; the next one is next. */
-tg_problem cli_work_next(cli_work *work);
+/* The problem on the copy whose turn it is, until the next call, which takes the next one. */
+const tg_problem *cli_work_next(cli_work *work);
 void cli_work_free(cli_machine *machine, cli_work *work);
 
 /* Copies the matrices to the device, unless it works in the host's memory, and frees them there. */

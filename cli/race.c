@@ -56,10 +56,10 @@ static int call(race *x, const cli_runner *runner, int64_t calls)
 {
     int rc = CLI_OK;
     for (int64_t i = 0; i < calls && rc == CLI_OK; i++) {
-        tg_problem p = cli_work_next(x->work);
+        const tg_problem *p = cli_work_next(x->work);
         if (runner->peer)
-            rc = cli_peer_gemm(runner->peer, x->work->trans, &p);
-        else if (tg_gemm(x->machine->ctx, &p) != TG_OK)
+            rc = cli_peer_gemm(runner->peer, x->work->trans, p);
+        else if (tg_gemm(x->machine->ctx, p) != TG_OK)
             rc = cli_fail_call(x->machine, runner->name);
     }
     return rc;

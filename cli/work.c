@@ -279,14 +279,17 @@ static void *copy_of(const void *data, size_t bytes, int64_t turn)
     return data ? (char *)data + (size_t)turn * copy_step(bytes) : NULL;
 }
 
-tg_problem cli_work_next(cli_work *work)
+const tg_problem *cli_work_next(cli_work *work)
 {
-    tg_problem p = work->device;
-    p.a.data = copy_of(p.a.data, work->a_bytes, work->turn);
-    p.b.data = copy_of(p.b.data, work->b_bytes, work->turn);
-    p.c.data = copy_of(p.c.data, work->c_bytes, work->turn);
+    const tg_problem *first = &work->device;
+    if (work->copies == 1)
+        return first;
+    work->now = *first;
+    work->now.a.data = copy_of(first->a.data, work->a_bytes, work->turn);
+    work->now.b.data = copy_of(first->b.data, work->b_bytes, work->turn);
+    work->now.c.data = copy_of(first->c.data, work->c_bytes, work->turn);
     work->turn = (work->turn + 1) % work->copies;
-    return p;
+    return &work->now;
 }
 
 void cli_work_free(cli_machine *machine, cli_work *work)

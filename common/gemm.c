@@ -31,15 +31,13 @@ int tg_problem_is_empty(const tg_problem *p)
 
 /* alpha and beta have the type that products are summed in. (volatile, because gcc 12 takes two
  * such roundings side by side for nothing at all.) */
-static void set_scalars(tg_problem *p, double alpha, double beta)
+static void round_scalars(tg_type type, double *alpha, double *beta)
 {
-    if (tg_sum_type(p->a.type) == TG_F32) {
-        volatile float f32_alpha = (float)alpha, f32_beta = (float)beta;
-        alpha = f32_alpha;
-        beta = f32_beta;
+    if (tg_sum_type(type) == TG_F32) {
+        volatile float f32_alpha = (float)*alpha, f32_beta = (float)*beta;
+        *alpha = f32_alpha;
+        *beta = f32_beta;
     }
-    p->alpha = alpha;
-    p->beta = beta;
 }
 
 /* Are A and B to change places, since C is stored by columns, or one of them was packed for that?
@@ -57,7 +55,7 @@ tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data)
     if (tg_check_scalars(ctx, p))
         return ctx->status;
     p->flags |= ctx->flags;
-    set_scalars(p, p->alpha, p->beta);
+    round_scalars(p->a.type, &p->alpha, &p->beta);
     if (p->m == 0 || p->n == 0 || p->batch == 0) /* nothing else is looked at */
         p->m = p->n = p->k = p->batch = 0;
     else if (tg_check_matrices(ctx, p, with_data))
@@ -158,8 +156,8 @@ int tg_item_is_plain(const tg_context *ctx, const tg_item *x)
            tg_lie_apart(x->c, ctx->reach[2], x->b, ctx->reach[1]);
 }
 
-/* ctx->planned := the known problem with these data, alpha and beta. False where they need a closer
- * look. */
+/* ctx->planned := the known problem with these data, and rounded alpha and beta. False where they
+ * need a closer look. */
 static int renew(tg_context *ctx, tg_item data, double alpha, double beta)
 {
     tg_problem *p = &ctx->planned;
@@ -170,17 +168,21 @@ static int renew(tg_context *ctx, tg_item data, double alpha, double beta)
     p->a.data = ctx->is_swapped ? data.b : data.a;
     p->b.data = ctx->is_swapped ? data.a : data.b;
     p->c.data = data.c;
-    set_scalars(p, alpha, beta);
-    return p->alpha != 0;
+    p->alpha = alpha;
+    p->beta = beta;
+    return alpha != 0;
 }
 
 const tg_problem *tg_problem_plan(tg_context *ctx, const tg_problem *given, tg_problem *room,
                                   int with_data)
 {
     const int known = tg_problem_is_known(ctx, given);
-    const tg_item data = {given->a.data, given->b.data, given->c.data};
-    if (known && renew(ctx, data, given->alpha, given->beta))
-        return &ctx->planned;
+    if (known) {
+        double alpha = given->alpha, beta = given->beta;
+        round_scalars(given->a.type, &alpha, &beta);
+        if (renew(ctx, (tg_item){given->a.data, given->b.data, given->c.data}, alpha, beta))
+            return &ctx->planned;
+    }
     *room = *given;
     if (tg_problem_prepare(ctx, room, with_data))
         return NULL;
@@ -319,17 +321,17 @@ static int is_repeated(const tg_context *ctx, const tg_blas *x)
            x->transb == y->transb;
 }
 
-static tg_status blas_gemm(tg_context *ctx, tg_type type, tg_layout layout, tg_trans transa,
-                           tg_trans transb, int64_t m, int64_t n, int64_t k, double alpha,
-                           const void *a, int64_t lda, const void *b, int64_t ldb, double beta,
-                           void *c, int64_t ldc)
+static tg_status blas_gemm(tg_context *ctx, const tg_blas *form, tg_item data, double alpha,
+                           double beta)
 {
     tg_status status = tg_need_open(ctx);
     if (status)
         return status;
-    const tg_blas form = {m, n, k, lda, ldb, ldc, type, layout, transa, transb};
-    if (is_repeated(ctx, &form) && renew(ctx, (tg_item){a, b, c}, alpha, beta))
+    if (is_repeated(ctx, form) && renew(ctx, data, alpha, beta))
         return run(ctx, &ctx->planned);
+    const int64_t m = form->m, n = form->n, k = form->k;
+    const tg_layout layout = form->layout;
+    const tg_trans transa = form->transa, transb = form->transb;
     if (layout != TG_ROW_MAJOR && layout != TG_COL_MAJOR)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "layout = %d is neither 101 (row) nor 102 (column)",
                        (int)layout);
@@ -339,17 +341,20 @@ static tg_status blas_gemm(tg_context *ctx, tg_type type, tg_layout layout, tg_t
     tg_problem p = TG_PROBLEM_INIT;
     p.m = m, p.n = n, p.k = k;
     p.alpha = alpha, p.beta = beta;
-    p.a.data = a, p.b.data = b, p.c.data = c;
-    p.a.type = p.b.type = p.c.type = type;
+    p.a.data = data.a, p.b.data = data.b, p.c.data = data.c;
+    p.a.type = p.b.type = p.c.type = form->type;
     if (m < 0 || n < 0 || k < 0)
         return tg_check_scalars(ctx, &p);
-    if (read_operand(ctx, "a", layout, transa, m, k, lda, &p.a.row_stride, &p.a.col_stride) ||
-        read_operand(ctx, "b", layout, transb, k, n, ldb, &p.b.row_stride, &p.b.col_stride) ||
-        read_operand(ctx, "c", layout, TG_NO_TRANS, m, n, ldc, &p.c.row_stride, &p.c.col_stride))
+    tg_input *a = &p.a, *b = &p.b;
+    tg_output *c = &p.c;
+    if (read_operand(ctx, "a", layout, transa, m, k, form->lda, &a->row_stride, &a->col_stride) ||
+        read_operand(ctx, "b", layout, transb, k, n, form->ldb, &b->row_stride, &b->col_stride) ||
+        read_operand(ctx, "c", layout, TG_NO_TRANS, m, n, form->ldc, &c->row_stride,
+                     &c->col_stride))
         return ctx->status;
     status = multiply(ctx, &p);
     if (!status && tg_problem_is_known(ctx, &p)) {
-        ctx->blas = form;
+        ctx->blas = *form;
         ctx->blas_plan = ctx->plans;
     }
     return status;
@@ -359,14 +364,14 @@ tg_status tg_sgemm(tg_context *ctx, tg_layout layout, tg_trans transa, tg_trans 
                    int64_t n, int64_t k, float alpha, const float *a, int64_t lda, const float *b,
                    int64_t ldb, float beta, float *c, int64_t ldc)
 {
-    return blas_gemm(ctx, TG_F32, layout, transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c,
-                     ldc);
+    const tg_blas form = {m, n, k, lda, ldb, ldc, TG_F32, layout, transa, transb};
+    return blas_gemm(ctx, &form, (tg_item){a, b, c}, alpha, beta);
 }
 
 tg_status tg_dgemm(tg_context *ctx, tg_layout layout, tg_trans transa, tg_trans transb, int64_t m,
                    int64_t n, int64_t k, double alpha, const double *a, int64_t lda,
                    const double *b, int64_t ldb, double beta, double *c, int64_t ldc)
 {
-    return blas_gemm(ctx, TG_F64, layout, transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c,
-                     ldc);
+    const tg_blas form = {m, n, k, lda, ldb, ldc, TG_F64, layout, transa, transb};
+    return blas_gemm(ctx, &form, (tg_item){a, b, c}, alpha, beta);
 }

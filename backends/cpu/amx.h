@@ -106,7 +106,7 @@ static inline __attribute__((always_inline)) void weave_tile(char *tile, const t
             b += TILE * b_row;                                                                     \
         }                                                                                          \
     }                                                                                              \
-    static void name(tg_step *s)                                                                   \
+    static void name(const tg_step *s)                                                             \
     {                                                                                              \
         enum { ROW = TILES * TILE_BYTES };                                                         \
         float sums[TILES * TILE * TILES * TILE] __attribute__((aligned(64)));                      \
@@ -129,7 +129,7 @@ static inline __attribute__((always_inline)) void weave_tile(char *tile, const t
         TILE_STORE(3, sums + TILE * TILES * TILE + TILE, (int64_t)ROW);                            \
         finish_tiles(sums, TILES *TILE, is_whole, s);                                              \
     }                                                                                              \
-    static void stream_##name(tg_step *s)                                                          \
+    static void stream_##name(const tg_step *s)                                                    \
     {                                                                                              \
         stream_lines(s, bytes);                                                                    \
         for (int64_t col = 0; col < s->columns; col += TILE) {                                     \

@@ -42,7 +42,7 @@ typedef struct tg_step {
 /* run also takes fewer rows than the thread tile has, and fewer columns if they are a multiple of
  * grain, which is 1 or vec. With grain 0 it always does all of the tile. */
 typedef struct tg_kernel {
-    void (*run)(tg_step *step); /* NULL where the registers are too small or too few */
+    void (*run)(const tg_step *step); /* NULL where the registers are too small or too few */
     int grain;
 } tg_kernel;
 
@@ -67,9 +67,10 @@ enum { TG_TURNED_VECTORS = 2 };
 typedef struct tg_words {
     tg_type a, b;
     tg_mnk inst;
-    void (*run)(tg_step *step);
-    void (*stream)(tg_step *step); /* up to TG_STREAM_ROWS; B where it is, TG_STREAM_PANEL of it */
-    tg_copy *copy[2];              /* to panels of A and of B */
+    void (*run)(const tg_step *step);
+    void (*stream)(
+        const tg_step *step); /* up to TG_STREAM_ROWS; B where it is, TG_STREAM_PANEL of it */
+    tg_copy *copy[2];         /* to panels of A and of B */
     tg_spin *spin;
     void (*start)(void), (*stop)(void); /* of each thread's work; or NULL */
 } tg_words;
@@ -85,7 +86,7 @@ typedef struct tg_isa {
     tg_spin *spin[TG_CPU_KINDS];
     /* Up to TG_TURNED_ROWS rows times columns that lie along k, b_row from one to the next: up to
      * TG_TURNED_VECTORS vectors of so many. */
-    void (*turned[TG_CPU_KINDS])(tg_step *step);
+    void (*turned[TG_CPU_KINDS])(const tg_step *step);
     int turned_columns[TG_CPU_KINDS];
     const tg_words *words; /* up to one without types */
 } tg_isa;
@@ -120,7 +121,8 @@ typedef struct tg_job {
     int64_t pieces_m, pieces_n;   /* and how many */
     int is_each_alone;            /* each thread takes whole cells, else all work on one */
     int is_direct;                /* one block, and nothing to stage */
-    int is_flat;                  /* and so little k that C is written row by row */
+    int is_step;                  /* and that is one step of a kernel */
+    int is_flat;                  /* or so little k that C is written row by row */
     tg_step step;                 /* then: what all steps have in common, */
     tg_rows rows;                 /* and how those of C are shared out to tiles */
     int is_streamed;              /* few rows, and B is read once, along its rows */

@@ -16,6 +16,15 @@ static tg_rows rows_of(int64_t count, int64_t most)
     return (tg_rows){.tall = tiles - low, .low = low, .height = (int)height};
 }
 
+/* So many tiles of so many rows, one below the other. */
+static void go_down(tg_step *s, int64_t tiles, int height)
+{
+    s->rows = height;
+    s->more = tiles - 1;
+    s->a_next = height * s->a_row;
+    s->c_next = height * s->c_row;
+}
+
 /* A rectangle of an item that is read and written where it is. Of the loops, the one over columns
  * is left: the kernel itself goes down the rows. */
 static void multiply_directly(const tg_job *j, tg_item item, range rows, range cols)
@@ -34,19 +43,13 @@ static void multiply_directly(const tg_job *j, tg_item item, range rows, range c
         s.a = a;
         s.b = b + n * bytes;
         s.c = c + n * bytes;
-        s.rows = r.height;
-        s.more = r.tall - 1;
-        s.a_next = r.height * s.a_row;
-        s.c_next = r.height * s.c_row;
+        go_down(&s, r.tall, r.height);
         j->kernel.run(&s);
         if (r.low == 0)
             continue;
         s.a = a + tall_rows * s.a_row * bytes;
         s.c = c + (tall_rows * s.c_row + n) * bytes;
-        s.rows = r.height - 1;
-        s.more = r.low - 1;
-        s.a_next -= s.a_row;
-        s.c_next -= s.c_row;
+        go_down(&s, r.low, r.height - 1);
         j->kernel.run(&s);
     }
 }
@@ -182,7 +185,7 @@ static void finish_slice(const tg_job *j, const stream *x, int is_first, int is_
 
 /* The same columns for all rows, a tile of them at a time: what was read of B is in L1 or L2 then.
  */
-static void run_rows(const tg_job *j, void (*run)(tg_step *), tg_step s)
+static void run_rows(const tg_job *j, void (*run)(const tg_step *), tg_step s)
 {
     for (int64_t left = j->rows.tall + j->rows.low; left > 0; left--) {
         s.rows = j->rows.height - (left <= j->rows.low);
@@ -200,7 +203,7 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
     const int64_t few = p->m <= TG_TURNED_ROWS ? TG_STREAMED : 2 * TG_STREAMED;
     const int64_t rows_at_once = j->words ? tg_max(TG_STREAMED_WORDS, j->tile.inst.k) : few;
     const int64_t panel = j->words ? TG_STREAM_PANEL : j->tile.thread.n;
-    void (*const run)(tg_step *) = j->words ? j->words->stream : j->kernel.run;
+    void (*const run)(const tg_step *) = j->words ? j->words->stream : j->kernel.run;
     stream x = {.a_bytes = (int64_t)tg_type_size(p->a.type),
                 .b_bytes = (int64_t)tg_type_size(p->b.type),
                 .c_bytes = (int64_t)tg_type_size(p->c.type),

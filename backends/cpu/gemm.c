@@ -180,6 +180,11 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     if (!tg_is_near(p, t->thread.m + t->thread.n, j.bytes, l))
         set_fetching(&j.step);
     j.rows = rows_of(p->m, t->thread.m);
+    j.is_step = j.is_direct && j.cells == 1 && p->n <= t->thread.n && j.rows.low == 0;
+    if (j.is_step) {
+        j.step.columns = (int)p->n;
+        go_down(&j.step, j.rows.tall, j.rows.height);
+    }
     if (j.is_streamed || ((int64_t)tg_type_size(p->c.type) < j.sum_bytes && p->k > j.slice)) {
         const int64_t rows = tg_ceil_div(j.pieces_m, j.strips.m) * j.grain.m;
         /* A line more than panels, so that rows do not share a cache set. */
@@ -193,7 +198,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
 }
 
 /* It takes many divisions, so one is kept for as long as the plan is. */
-static const tg_job *job_for(const tg_context *ctx, const tg_problem *p, const tg_plan *plan)
+static tg_job *job_for(const tg_context *ctx, const tg_problem *p, const tg_plan *plan)
 {
     tg_cpu *cpu = ctx->device;
     if (cpu->planned != ctx->plans)
@@ -336,9 +341,24 @@ static void run_job(const tg_context *ctx, const tg_job *j)
 #endif
 }
 
+/* A call so small that what stands before its kernel is what it costs. */
+static void run_step(const tg_job *j, tg_step *s)
+{
+    s->a = j->p->a.data;
+    s->b = j->p->b.data;
+    s->c = j->p->c.data;
+    s->alpha = j->p->alpha;
+    s->beta = j->p->beta;
+    j->kernel.run(s);
+}
+
 tg_status tg_cpu_gemm(tg_context *ctx, const tg_problem *p, const tg_plan *plan)
 {
-    run_job(ctx, job_for(ctx, p, plan));
+    tg_job *j = job_for(ctx, p, plan);
+    if (j->is_step && p->k > 0)
+        run_step(j, &j->step);
+    else
+        run_job(ctx, j);
     return TG_OK;
 }
 

@@ -274,7 +274,7 @@ static int is_stream(const tg_step *s, int nr)
     KERNEL(float, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form, inst)    \
     KERNEL(double, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form, inst)
 #define KERNEL(ctype, name, block_m, mr, nr, vec, form, inst)   \
-    static void name##_##ctype(tg_step *step)                   \
+    static void name##_##ctype(const tg_step *step)             \
     {                                                           \
         if (MISSING(ctype, block_m, mr, nr, vec, inst))         \
             return;                                             \

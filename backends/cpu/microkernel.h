@@ -228,7 +228,7 @@ static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, c
 }
 
 static inline __attribute__((always_inline)) void NAME(outer)(int mr, int nv, int is_masked,
-                                                              int is_k_major, tg_step *s)
+                                                              int is_k_major, const tg_step *s)
 {
     if (is_k_major)
         NAME(tiles)(mr, nv, is_masked, 1, 0, 1, s->a_col, s->b_row, s);
@@ -238,7 +238,7 @@ static inline __attribute__((always_inline)) void NAME(outer)(int mr, int nv, in
 
 /* The same on packed panels: strides that the compiler knows cost no instructions. */
 static inline __attribute__((always_inline)) void NAME(packed)(int mr, int nv, int is_k_major,
-                                                               tg_step *s)
+                                                               const tg_step *s)
 {
     if (is_k_major)
         NAME(tiles)(mr, nv, 0, 1, 1, 1, mr, nv * TG_V, s);

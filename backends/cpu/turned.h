@@ -71,7 +71,7 @@ static inline __attribute__((always_inline)) void NAME(turned_tile)(int mr, int 
         memcpy(c + i * s->c_row, corner + i * whole, (size_t)columns * sizeof *c);
 }
 
-static void NAME(turned)(tg_step *s)
+static void NAME(turned)(const tg_step *s)
 {
     const int is_narrow = s->columns <= TG_V;
 #define CASE(rows)                                         \

@@ -122,7 +122,7 @@ static inline __attribute__((always_inline)) void multiply_words(int mr, int nv,
     IF_WORD_ROWS(12, __VA_ARGS__) \
     IF_WORD_ROWS(13, __VA_ARGS__)
 #define WORD_KERNEL(name, ...)         \
-    static void name(tg_step *s)       \
+    static void name(const tg_step *s) \
     {                                  \
         switch (s->rows) {             \
             FOR_WORD_ROWS(__VA_ARGS__) \

@@ -101,7 +101,7 @@ static inline __attribute__((always_inline)) void stream_words(int is_b_signed, 
     }
 }
 
-static void stream_u8_by_i8(tg_step *s) { stream_words(1, 0, s); }
-static void stream_i8_by_i8(tg_step *s) { stream_words(1, 1, s); }
-static void stream_i8_by_u8(tg_step *s) { stream_words(0, 0, s); }
-static void stream_u8_by_u8(tg_step *s) { stream_words(0, 1, s); }
+static void stream_u8_by_i8(const tg_step *s) { stream_words(1, 0, s); }
+static void stream_i8_by_i8(const tg_step *s) { stream_words(1, 1, s); }
+static void stream_i8_by_u8(const tg_step *s) { stream_words(0, 0, s); }
+static void stream_u8_by_u8(const tg_step *s) { stream_words(0, 1, s); }
