@@ -255,6 +255,18 @@ static inline int tg_streams_words(const tg_problem *p, tg_tile t)
            p->b.col_stride == 1;
 }
 
+/* A B that lies in rows can be packed by the kernel that reads it first: with vectors of 64 bytes
+ * it has stores to spare, and time to fetch what comes next. Not if so many rows of B share sets of
+ * L2 that they push one another out. */
+static inline int tg_packs_late(const tg_problem *p, tg_tile t, const tg_limits *l, int64_t bytes)
+{
+    const int64_t b_row = p->b.row_stride * bytes;
+    return l->vec_bytes >= 64 && t.form != TG_DOT && t.inst.k == 1 && t.slices == 1 &&
+           p->m >= t.thread.m && p->b.col_stride == 1 && p->c.col_stride == 1 &&
+           (int64_t)tg_type_size(p->a.type) == bytes && p->c.type == p->a.type &&
+           l->l2 / tg_max(1, b_row & -b_row) >= t.block.k / 2;
+}
+
 /* Are all their numbers equal? */
 int tg_tile_same(tg_tile x, tg_tile y);
 

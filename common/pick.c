@@ -157,12 +157,17 @@ static int is_read(const tg_input *x, tg_tile t, int bytes)
 }
 
 /* B on its way to the only block of m is needed once: in pieces that are still in L2 when they are
- * multiplied. Those that lie in rows are best read some way along them. */
-static void cut_to_l2(const tg_problem *p, const tg_limits *l, tg_tile *t, int bytes)
+ * multiplied. Those that lie in rows are best read some way along them; what the kernel packs and
+ * fetches itself, a panel or two at a time. */
+static void cut_to_l2(const tg_problem *p, const tg_limits *l, tg_plan *plan, int bytes)
 {
     enum { LEAST_RUN = 1024 }; /* bytes */
+    tg_tile *t = &plan->tile;
+    const int is_alone = plan->threads == 1 || tg_is_cut(plan) || p->batch >= plan->threads;
+    const int is_late = is_alone && tg_packs_late(p, *t, l, bytes);
     const int64_t most = l->l2 / bytes / tg_max(t->block.k, 1);
-    const int64_t piece = p->b.col_stride != 1 ? most / 4 : tg_max(most / 2, LEAST_RUN / bytes);
+    const int64_t in_rows = is_late ? most / 32 : tg_max(most / 2, LEAST_RUN / bytes);
+    const int64_t piece = p->b.col_stride != 1 ? most / 4 : in_rows;
     if (p->m <= t->block.m)
         t->block.n = (int)tg_clamp(tg_round_down(piece, t->thread.n), t->thread.n, t->block.n);
 }
@@ -193,7 +198,7 @@ static double choose_way_in(const tg_problem *p, const tg_limits *l, int bytes, 
         if ((plan.a_in_place && !a_can) || (plan.b_in_place && !b_can))
             continue;
         if (!plan.b_in_place)
-            cut_to_l2(p, l, &plan.tile, bytes);
+            cut_to_l2(p, l, &plan, bytes);
         const double now = cycles(p, l, &plan, bytes);
         if (way == 0 || now < best_cycles) {
             *best = plan;

@@ -36,6 +36,14 @@ typedef struct tg_step {
     void *sums;
     int64_t sums_row;
     int begins_with_sums, leaves_sums;
+    /* A B that is read where it is, all columns of the tile, is left packed there as well, so many
+     * elements from tile to tile. NULL: it is not. */
+    void *kept;
+    int64_t kept_next;
+    /* What is read soon, as far from tile to tile as a tile is wide: a line of it is fetched for
+     * each of k, so many bytes from one to the next. NULL: nothing is. */
+    const char *coming;
+    int64_t coming_row;
     double alpha, beta;
 } tg_step;
 
@@ -108,6 +116,7 @@ typedef struct tg_job {
     tg_tile tile; /* filled in; block.k is that of the problem where nothing is staged */
     tg_kernel kernel;
     int kernel_runs_on;           /* over the tiles of a step */
+    int packs_late;               /* B, while its first row of tiles is multiplied */
     const tg_words *words;        /* NULL: none */
     tg_copy *copy_sums;           /* as kernels make them */
     tg_add *add;                  /* to a C of integers; else NULL */

@@ -185,6 +185,10 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         j.step.columns = (int)p->n;
         go_down(&j.step, j.rows.tall, j.rows.height);
     }
+    const tg_tile row = plan->row >= 0 ? tg_tile_at(plan->row) : *t;
+    j.packs_late = j.kernel.grain && tg_packs_late(p, *t, l, j.bytes) && !plan->b_in_place &&
+                   !b_packed && plan->row >= 0 && row.thread.n == t->thread.n &&
+                   2 * t->thread.m > row.thread.m;
     if (j.is_streamed || ((int64_t)tg_type_size(p->c.type) < j.sum_bytes && p->k > j.slice)) {
         const int64_t rows = tg_ceil_div(j.pieces_m, j.strips.m) * j.grain.m;
         /* A line more than panels, so that rows do not share a cache set. */

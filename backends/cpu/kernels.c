@@ -197,13 +197,12 @@ static const tg_words words_table[] = {
 static const tg_words words_table[] = {{0}};
 #endif
 
-/* Is each k of the panels next to the one before? (Of a panel of A that is k-major, which may be
- * ragged; one that is less than half full is not worth a body.) */
+/* Is each k of the panels next to the one before? (A tile that is less than half full is not worth
+ * a body.) */
 static int is_packed(const tg_step *s, int mr, int nr, tg_form form)
 {
-    if (s->b_row != nr || s->columns != nr)
-        return 0;
-    return form == TG_OUTER_T ? s->a_col == s->rows && 2 * s->rows > mr : s->rows == mr;
+    return s->b_row == nr && s->columns == nr && 2 * s->rows > mr &&
+           (form == TG_OUTER || s->a_col == s->rows);
 }
 
 static int is_stream(const tg_step *s, int nr)
@@ -237,23 +236,24 @@ static int is_stream(const tg_step *s, int nr)
             OUTER(ctype, vec, rows, count, 1, form);           \
         return;                                                \
     }
-#define HAS_PACKED(count, mr, form) \
-    ((count) == (mr) || ((form) == TG_OUTER_T && (count) < (mr) && 2 * (count) > (mr)))
-#define IF_ROWS(count, ctype, mr, nv, vec, form)                         \
-    case count:                                                          \
-        if ((count) > (mr))                                              \
-            return;                                                      \
-        if ((form) == TG_OUTER && is_stream(step, (nv) * (vec))) {       \
-            stream_##ctype##_##vec(count, nv, step);                     \
-            return;                                                      \
-        }                                                                \
-        IF_VECTORS(1, ctype, count, nv, vec, form)                       \
-        IF_VECTORS(2, ctype, count, nv, vec, form)                       \
-        IF_VECTORS(3, ctype, count, nv, vec, form)                       \
-        return;                                                          \
-    case -(count):                                                       \
-        if (HAS_PACKED(count, mr, form))                                 \
-            packed_##ctype##_##vec(count, nv, form == TG_OUTER_T, step); \
+#define HAS_PACKED(count, mr) ((count) <= (mr) && 2 * (count) > (mr))
+#define IF_ROWS(count, ctype, mr, nv, vec, form)                          \
+    case count:                                                           \
+        if ((count) > (mr))                                               \
+            return;                                                       \
+        if ((form) == TG_OUTER && is_stream(step, (nv) * (vec))) {        \
+            stream_##ctype##_##vec(count, nv, step);                      \
+            return;                                                       \
+        }                                                                 \
+        IF_VECTORS(1, ctype, count, nv, vec, form)                        \
+        IF_VECTORS(2, ctype, count, nv, vec, form)                        \
+        IF_VECTORS(3, ctype, count, nv, vec, form)                        \
+        return;                                                           \
+    case -(count):                                                        \
+        if (HAS_PACKED(count, mr) && FETCHES_PACKED && step->kept)        \
+            keeping_##ctype##_##vec(count, nv, form == TG_OUTER_T, step); \
+        else if (HAS_PACKED(count, mr))                                   \
+            packed_##ctype##_##vec(count, nv, form == TG_OUTER_T, step);  \
         return;
 #define FOR_ROWS(...)        \
     IF_ROWS(1, __VA_ARGS__)  \
@@ -273,20 +273,20 @@ static int is_stream(const tg_step *s, int nr)
 #define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note) \
     KERNEL(float, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form, inst)    \
     KERNEL(double, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form, inst)
-#define KERNEL(ctype, name, block_m, mr, nr, vec, form, inst)   \
-    static void name##_##ctype(const tg_step *step)             \
-    {                                                           \
-        if (MISSING(ctype, block_m, mr, nr, vec, inst))         \
-            return;                                             \
-        if (RAGGED(ctype, vec, block_m)) {                      \
-            const int is_whole = is_packed(step, mr, nr, form); \
-            switch (is_whole ? -step->rows : step->rows) {      \
-                FOR_ROWS(ctype, mr, (nr) / (vec), vec, form)    \
-            }                                                   \
-        } else if (form == TG_DOT)                              \
-            dot_##ctype##_##vec(mr, (nr) / (vec), step);        \
-        else                                                    \
-            OUTER(ctype, vec, mr, (nr) / (vec), 0, form);       \
+#define KERNEL(ctype, name, block_m, mr, nr, vec, form, inst)                 \
+    static void name##_##ctype(const tg_step *step)                           \
+    {                                                                         \
+        if (MISSING(ctype, block_m, mr, nr, vec, inst))                       \
+            return;                                                           \
+        if (RAGGED(ctype, vec, block_m)) {                                    \
+            const int is_whole = step->kept || is_packed(step, mr, nr, form); \
+            switch (is_whole ? -step->rows : step->rows) {                    \
+                FOR_ROWS(ctype, mr, (nr) / (vec), vec, form)                  \
+            }                                                                 \
+        } else if (form == TG_DOT)                                            \
+            dot_##ctype##_##vec(mr, (nr) / (vec), step);                      \
+        else                                                                  \
+            OUTER(ctype, vec, mr, (nr) / (vec), 0, form);                     \
     }
 #include "tiles.def"
 

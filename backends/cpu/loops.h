@@ -75,6 +75,26 @@ static void run_on_corner(const tg_job *j, const team *t, tg_step *s, const pass
     s->c_row = now->to.row;
 }
 
+/* A panel of B, or some if the kernel runs on. One that is late is read where it is, and packed on
+ * its way through the kernel, if it is whole. Each of the first rows of tiles fetches a line of
+ * those that come, until all is there. */
+static void find_b(const tg_job *j, const staged *b, int64_t panel, int64_t k, int64_t row_of_tiles,
+                   tg_step *s)
+{
+    enum { LINE = 64 };
+    const int64_t bytes = b->line * b->bytes, fetched = row_of_tiles * LINE;
+    const int is_late = b->is_late && row_of_tiles == 0;
+    const int keeps = is_late && b->lines.end - b->lines.begin >= (panel + 1) * b->line;
+    int64_t unused;
+    if (is_late && !keeps)
+        pack(j, b, panel, 0, b->ks.end - b->ks.begin);
+    s->b = keeps ? matrix_at(b, panel) : read_panel(j, b, panel, k, &unused, &s->b_row);
+    s->b_row = keeps ? b->k_stride : s->b_row;
+    s->b_next = b->line * (b->in_place || keeps ? 1 : b->k);
+    s->kept = keeps ? panel_at(j, b, panel) : NULL;
+    s->coming = b->coming && fetched < bytes ? b->coming + panel * bytes + fetched : NULL;
+}
+
 /* One warp tile of a block, over one slice of its k. */
 static void multiply_warp(const tg_job *j, const team *t, const staged *a, const staged *b,
                           const pass *now, range rows, range cols)
@@ -83,15 +103,16 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
     const range ks = now->ks;
     tg_step s = {.k = tg_ceil_div(ks.end - ks.begin, tg_tile_word(j->tile, (int)j->bytes)),
                  .c_row = now->to.row,
-                 .b_next = b->line * (b->in_place ? 1 : b->k),
                  .c_next = b->line,
+                 .kept_next = b->line * b->k,
+                 .coming_row = b->k_stride * b->bytes,
                  .alpha = j->p->alpha,
                  .beta = now->beta};
     int64_t panel_a = rows.begin / a->line;
     for (int64_t m = rows.begin; m < rows.end; m += a->line, panel_a++) { /* loop 2: A from L1 */
         const int64_t m_left = tg_min(a->line, a->lines.end - a->lines.begin - m);
         const int is_row_whole = is_c_in_rows && (m_left == a->line || m_left % a->grain == 0);
-        int64_t panel_b = cols.begin / b->line, unused;
+        int64_t panel_b = cols.begin / b->line;
         s.a = read_panel(j, a, panel_a, ks.begin, &s.a_row, &s.a_col);
         s.rows = (int)m_left;
         char *const c = now->to.at + m * now->to.row * now->to.bytes;
@@ -100,7 +121,7 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
             const int64_t n_left = tg_min(b->line, b->lines.end - b->lines.begin - n);
             const int64_t whole = j->kernel_runs_on ? (cols.end - n) / b->line : 0;
             s.more = is_row_whole ? tg_max(0, whole - 1) : 0;
-            s.b = read_panel(j, b, panel_b, ks.begin, &unused, &s.b_row);
+            find_b(j, b, panel_b, ks.begin, m / a->line, &s);
             set_fetching(&s);
             s.c = c + n * now->to.col * now->to.bytes;
             s.columns = (int)n_left;
@@ -159,6 +180,16 @@ static void multiply_block(const tg_job *j, const team *t, const staged *a, cons
     }
 }
 
+/* Where B's part of the block after this one is, or NULL. */
+static const char *next_block(const tg_job *j, const staged *b, int64_t n_end)
+{
+    const int is_below = b->ks.end < j->p->k;
+    if (!is_below && b->lines.end == n_end)
+        return NULL;
+    const int64_t n = is_below ? b->lines.begin : b->lines.end, k = is_below ? b->ks.end : 0;
+    return b->data + (n * b->line_stride + k * b->k_stride) * b->bytes;
+}
+
 /* The loop nest over a rectangle of one batch item. */
 static void multiply_cell(const tg_job *j, const team *t, tg_item item, range rows, range cols)
 {
@@ -169,6 +200,8 @@ static void multiply_cell(const tg_job *j, const team *t, tg_item item, range ro
     staged a = operand(j, TG_A_PACKED, item.a, t->a), b = operand(j, TG_B_PACKED, item.b, t->b);
     const int stages_a = !a.packed && (!a.in_place || a.grain > 1);
     const int helps = t->size > 1 && (stages_a || rows.end - rows.begin <= tile->block.m);
+    const int64_t lines = rows.end - rows.begin;
+    const int is_late = j->packs_late && t->size == 1 && lines >= a.line && lines <= tile->block.m;
     const place c = {.at = item.c,
                      .row = p->c.row_stride,
                      .col = p->c.col_stride,
@@ -181,7 +214,10 @@ static void multiply_cell(const tg_job *j, const team *t, tg_item item, range ro
         for (int64_t k = 0; k < p->k; k += tile->block.k) { /* loop 4: blocks of k */
             a.ks = b.ks = (range){k, tg_min(p->k, k + tile->block.k)};
             put_back(t);
-            have_panels(j, t, &b);
+            b.is_late = is_late;
+            b.coming = is_late ? next_block(j, &b, cols.end) : NULL;
+            if (!is_late)
+                have_panels(j, t, &b);
             if (!stages_a)
                 wait_for(t);
             /* loop 3: blocks of m */

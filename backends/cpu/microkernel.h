@@ -93,15 +93,18 @@ static inline __attribute__((always_inline)) void NAME(update)(VECTOR *acc, int 
         }
 }
 
-/* acc += a * b at one k. */
+/* acc += a * b at one k. b is copied to kept, if that is not NULL. */
 static inline __attribute__((always_inline)) void NAME(multiply)(VECTOR *acc, int mr, int nv,
                                                                  int is_masked, register_mask mask,
                                                                  const TG_T *a, int64_t a_row,
-                                                                 const TG_T *b)
+                                                                 const TG_T *b, TG_T *kept)
 {
     VECTOR b_now[MOST_VECTORS];
     EACH (j, nv)
         b_now[j] = NAME(load)(b + j * TG_V, is_masked && j == nv - 1, mask);
+    if (kept)
+        EACH (j, nv)
+            *(LOOSE *)(kept + j * TG_V) = b_now[j];
     EACH (i, mr)
         EACH (j, nv)
             acc[i * nv + j] += a[i * a_row] * b_now[j];
@@ -129,11 +132,17 @@ static inline __attribute__((always_inline)) void NAME(fetch_c)(const TG_T *c, i
 static inline __attribute__((always_inline)) void
 NAME(steps)(VECTOR *acc, int mr, int nv, int is_masked, register_mask mask, int is_k_major,
             int fetches, int64_t ahead, int64_t k, int64_t a_row, int64_t a_col, int64_t b_row,
-            const TG_T **a, const TG_T **b)
+            int keeps, int comes, int64_t coming_row, const TG_T **a, const TG_T **b, TG_T **kept,
+            const char **coming)
 {
     UNROLL_STEPS
     for (int64_t p = 0; p < k; p++) {
-        NAME(multiply)(acc, mr, nv, is_masked, mask, *a, a_row, *b);
+        NAME(multiply)(acc, mr, nv, is_masked, mask, *a, a_row, *b, keeps ? *kept : NULL);
+        *kept += keeps ? nv * TG_V : 0;
+        if (comes) {
+            __builtin_prefetch(*coming, 0, 2);
+            *coming += coming_row;
+        }
         if (fetches)
             NAME(fetch)(*b + ahead, nv * TG_V);
         if (fetches && is_k_major)
@@ -146,20 +155,24 @@ NAME(steps)(VECTOR *acc, int mr, int nv, int is_masked, register_mask mask, int 
 /* Some tiles, one after the other. C is fetched late if B's panels are long: they would push it out
  * of L1 again. Pointers move from row to row: to know where each row is takes more registers than
  * there are. */
-static inline __attribute__((always_inline)) void NAME(tiles)(int mr, int nv, int is_masked,
-                                                              int is_k_major, int is_packed,
-                                                              int64_t a_row, int64_t a_col,
-                                                              int64_t b_row, const tg_step *s)
+static inline __attribute__((always_inline)) void
+NAME(tiles)(int mr, int nv, int is_masked, int is_k_major, int is_packed, int keeps, int64_t a_row,
+            int64_t a_col, int64_t b_row, const tg_step *s)
 {
+    const int comes = keeps || (is_packed && FETCHES_PACKED);
+    const int64_t coming_row = s->coming ? s->coming_row : 0;
+    const char *tile_coming = s->coming ? s->coming : s->b;
     const int fetches_packed = is_packed && FETCHES_PACKED;
     const int64_t ahead = is_packed ? FETCH_PACKED_STEPS * b_row : s->ahead;
     const int64_t first = is_packed ? tg_max(0, s->k - LATE_STEPS) : s->steps_that_fetch;
     const register_mask mask = NAME(mask)(nv, is_masked, s);
     const TG_T *tile_a = s->a, *tile_b = s->b;
-    TG_T *c = s->c;
+    TG_T *c = s->c, *tile_kept = s->kept;
     int64_t sums_at = 0; /* there may be none */
     for (int64_t more = s->more; more >= 0; more--) {
         const TG_T *a = tile_a, *b = tile_b;
+        const char *coming = tile_coming;
+        TG_T *kept = tile_kept;
         VECTOR acc[MOST_ACCUMULATORS]; /* not of the caller: clang 14 would keep that in memory */
         EACH (i, mr * nv)
             acc[i] = (VECTOR){0};
@@ -175,12 +188,12 @@ static inline __attribute__((always_inline)) void NAME(tiles)(int mr, int nv, in
             NAME(fetch_c)(c, s->c_row, mr, nv * TG_V);
         NAME(steps)
         (acc, mr, nv, is_masked, mask, is_k_major, !is_packed || fetches_packed, ahead, first,
-         a_row, a_col, b_row, &a, &b);
+         a_row, a_col, b_row, keeps, comes, coming_row, &a, &b, &kept, &coming);
         if (is_packed)
             NAME(fetch_c)(c, s->c_row, mr, nv * TG_V);
         NAME(steps)
         (acc, mr, nv, is_masked, mask, is_k_major, fetches_packed, ahead, s->k - first, a_row,
-         a_col, b_row, &a, &b);
+         a_col, b_row, keeps, comes, coming_row, &a, &b, &kept, &coming);
         if (s->leaves_sums) {
             TG_T *sums = (TG_T *)s->sums + sums_at;
             EACH (i, mr) {
@@ -193,6 +206,8 @@ static inline __attribute__((always_inline)) void NAME(tiles)(int mr, int nv, in
         }
         tile_a += s->a_next;
         tile_b += s->b_next;
+        tile_kept += keeps ? s->kept_next : 0;
+        tile_coming += nv * TG_V * sizeof(TG_T);
         sums_at += s->b_next;
         c += s->c_next;
     }
@@ -217,7 +232,8 @@ static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, c
         for (int64_t k = 0; k < s->k; k += TG_STREAMED) {
             const TG_T *const a_now = a + k, *const b_now = b + k * b_row;
             EACH (p, TG_STREAMED)
-                NAME(multiply)(acc, mr, nv, 0, NAME(first)(0), a_now + p, a_row, b_now + p * b_row);
+                NAME(multiply)
+            (acc, mr, nv, 0, NAME(first)(0), a_now + p, a_row, b_now + p * b_row, NULL);
         }
         EACH (i, mr)
             EACH (j, nv)
@@ -231,9 +247,9 @@ static inline __attribute__((always_inline)) void NAME(outer)(int mr, int nv, in
                                                               int is_k_major, const tg_step *s)
 {
     if (is_k_major)
-        NAME(tiles)(mr, nv, is_masked, 1, 0, 1, s->a_col, s->b_row, s);
+        NAME(tiles)(mr, nv, is_masked, 1, 0, 0, 1, s->a_col, s->b_row, s);
     else
-        NAME(tiles)(mr, nv, is_masked, 0, 0, s->a_row, 1, s->b_row, s);
+        NAME(tiles)(mr, nv, is_masked, 0, 0, 0, s->a_row, 1, s->b_row, s);
 }
 
 /* The same on packed panels: strides that the compiler knows cost no instructions. */
@@ -241,9 +257,19 @@ static inline __attribute__((always_inline)) void NAME(packed)(int mr, int nv, i
                                                                const tg_step *s)
 {
     if (is_k_major)
-        NAME(tiles)(mr, nv, 0, 1, 1, 1, mr, nv * TG_V, s);
+        NAME(tiles)(mr, nv, 0, 1, 1, 0, 1, mr, nv * TG_V, s);
     else
-        NAME(tiles)(mr, nv, 0, 0, 1, s->a_row, 1, nv * TG_V, s);
+        NAME(tiles)(mr, nv, 0, 0, 1, 0, s->a_row, 1, nv * TG_V, s);
+}
+
+/* The same on a B that is packed on its way. */
+static inline __attribute__((always_inline)) void NAME(keeping)(int mr, int nv, int is_k_major,
+                                                                const tg_step *s)
+{
+    if (is_k_major)
+        NAME(tiles)(mr, nv, 0, 1, 0, 1, 1, s->a_col, s->b_row, s);
+    else
+        NAME(tiles)(mr, nv, 0, 0, 0, 1, s->a_row, 1, s->b_row, s);
 }
 
 static inline __attribute__((always_inline)) void NAME(dot)(int mr, int nv, const tg_step *s)

@@ -34,6 +34,8 @@ typedef struct staged {
     int in_place, k_inner; /* k_inner: packed as [line][k], not [k][line] */
     const char *packed;    /* all panels, block of k by block of k; NULL: they are to be staged */
     int64_t all_lines;     /* of the matrix, in whole panels */
+    int is_late;           /* the kernel packs them, with the first row of tiles */
+    const char *coming;    /* the block that is multiplied next; NULL: it is not fetched now */
 } staged;
 
 static void wait_for(const team *t)
