@@ -238,7 +238,7 @@ static inline int tg_is_near(const tg_problem *p, int64_t lines, int64_t bytes, 
  * read where they are. */
 enum { TG_FLAT_K = 16 };
 
-enum { TG_STREAM_ROWS = 16, TG_STREAM_TILES = 2 };
+enum { TG_STREAM_ROWS = 16 };
 
 /* Up to so many lines times columns that lie along k need nothing staged. */
 enum { TG_TURNED_ROWS = 4 };
@@ -246,8 +246,16 @@ enum { TG_TURNED_ROWS = 4 };
 /* Has each thread a strip of C for itself? */
 static inline int tg_is_cut(const tg_plan *plan) { return plan->strips.m * plan->strips.n > 1; }
 
-/* A B that is read in long streams serves so many rows of words, or tiles of others. Is it a few
- * rows, of which so many words of B are used at once that it is best read where it is?
+/* A B that is read in long streams serves so many rows of A: tiles of them, more if one thread has
+ * them all and vectors of 64 bytes; or rows of words. */
+static inline int64_t tg_stream_rows(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
+{
+    const tg_tile t = plan->tile;
+    const int converts = tg_type_size(p->a.type) != (size_t)tg_kernel_bytes(p->a.type, *l, t);
+    return (l->vec_bytes >= 64 && plan->threads == 1 && !converts ? 4 : 2) * t.thread.m;
+}
+
+/* Is it a few rows, of which so many words of B are used at once that it is best read where it is?
  */
 static inline int tg_streams_words(const tg_problem *p, tg_tile t)
 {

@@ -71,10 +71,10 @@ static int is_little(const tg_problem *p, const tg_plan *plan)
 }
 
 /* A stream, and a C that takes all the time, have strips of their own kind. */
-static int has_own_strips(const tg_problem *p, const tg_plan *plan)
+static int has_own_strips(const tg_problem *p, const tg_limits *l, const tg_plan *plan)
 {
     return (plan->a_in_place && plan->b_in_place && p->k <= TG_FLAT_K) ||
-           (p->b.col_stride == 1 && p->m <= TG_STREAM_TILES * plan->tile.thread.m);
+           (p->b.col_stride == 1 && p->m <= tg_stream_rows(p, plan, l));
 }
 
 /* What the thread with the largest strip does, beside what it would if all were equal. */
@@ -186,9 +186,10 @@ static double choose_way_in(const tg_problem *p, const tg_limits *l, int bytes, 
     const int a_can =
         is_read(&p->a, best->tile, bytes) &&
         (best->tile.form == TG_OUTER ? p->a.col_stride == 1 : p->a.row_stride == 1 && is_a_small);
-    const int tiles = best->tile.form == TG_OUTER ? TG_STREAM_TILES : 1; /* that share it */
-    const int b_can = p->b.col_stride == 1 && is_read(&p->b, best->tile, bytes) &&
-                      (is_b_small || p->m <= tiles * best->tile.thread.m);
+    const int64_t rows = /* that share it */
+        best->tile.form == TG_OUTER ? tg_stream_rows(p, best, l) : best->tile.thread.m;
+    const int b_can =
+        p->b.col_stride == 1 && is_read(&p->b, best->tile, bytes) && (is_b_small || p->m <= rows);
     const tg_plan stated = *best;
     double best_cycles = 0;
     for (int way = 0; way < 4; way++) {
@@ -210,12 +211,12 @@ static double choose_way_in(const tg_problem *p, const tg_limits *l, int bytes, 
 
 /* Strips of a large C: of the operand that serves them all, each thread reads or stages the whole,
  * if it is read where it is, or little beside the multiplication. */
-static tg_mn long_strips(const tg_problem *p, const tg_plan *plan)
+static tg_mn long_strips(const tg_problem *p, const tg_limits *l, const tg_plan *plan)
 {
     const tg_tile t = plan->tile;
     const int threads = plan->threads;
     const int64_t m = p->m / threads, n = p->n / threads, enough = 6 * t.vec;
-    if (threads == 1 || p->batch > 1 || t.inst.k > 1 || p->m <= TG_STREAM_TILES * t.thread.m)
+    if (threads == 1 || p->batch > 1 || t.inst.k > 1 || p->m <= tg_stream_rows(p, plan, l))
         return (tg_mn){1, 1};
     if ((plan->b_in_place && m >= t.thread.m) || (p->m >= 4 * p->n && m >= enough))
         return (tg_mn){threads, 1};
@@ -231,8 +232,8 @@ static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg
     const tg_plan stated = *best;
     const tg_tile t = stated.tile;
     double best_cycles = choose_way_in(p, l, bytes, best);
-    if (!is_little(p, best) || has_own_strips(p, best)) {
-        best->strips = long_strips(p, best);
+    if (!is_little(p, best) || has_own_strips(p, l, best)) {
+        best->strips = long_strips(p, l, best);
         return best_cycles;
     }
     for (int m = 1; m <= stated.threads; m++) {

@@ -86,7 +86,7 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
 {
     const tg_problem *p = j->p;
     const int is_b = j->turned == TG_TURNED_B, kind = tg_cpu_kind(p->a.type);
-    enum { PAGE = 4096, STREAMS = 16 }; /* that are well fetched side by side */
+    enum { STREAMS = 16 }; /* that are well fetched side by side */
     const int64_t bytes = j->bytes, vector = j->isa->turned_columns[kind];
     const int64_t few = is_b ? p->m : p->n, few_k = is_b ? p->a.col_stride : p->b.row_stride;
     const int64_t c_line = is_b ? p->c.col_stride : p->c.row_stride;
@@ -184,11 +184,14 @@ static void finish_slice(const tg_job *j, const stream *x, int is_first, int is_
 }
 
 /* The same columns for all rows, a tile of them at a time: what was read of B is in L1 or L2 then.
- */
+ * Each fetches a line of what comes. */
 static void run_rows(const tg_job *j, void (*run)(const tg_step *), tg_step s)
 {
-    for (int64_t left = j->rows.tall + j->rows.low; left > 0; left--) {
+    const char *const coming = s.coming;
+    int64_t fetched = 0;
+    for (int64_t left = j->rows.tall + j->rows.low; left > 0; left--, fetched += LINE) {
         s.rows = j->rows.height - (left <= j->rows.low);
+        s.coming = coming && fetched < j->tile.thread.n * j->bytes ? coming + fetched : NULL;
         run(&s);
         s.a = (const char *)s.a + s.rows * s.a_row * j->bytes;
         s.c = (char *)s.c + s.rows * s.c_row * j->sum_bytes;
@@ -200,8 +203,8 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
 {
     const tg_problem *p = j->p;
     const int64_t bytes = j->sum_bytes, block_k = j->slice;
-    const int64_t few = p->m <= TG_TURNED_ROWS ? TG_STREAMED : 2 * TG_STREAMED;
-    const int64_t rows_at_once = j->words ? tg_max(TG_STREAMED_WORDS, j->tile.inst.k) : few;
+    const int64_t rows_at_once =
+        j->words ? tg_max(TG_STREAMED_WORDS, j->tile.inst.k) : j->stream_rows;
     const int64_t panel = j->words ? TG_STREAM_PANEL : j->tile.thread.n;
     void (*const run)(const tg_step *) = j->words ? j->words->stream : j->kernel.run;
     stream x = {.a_bytes = (int64_t)tg_type_size(p->a.type),
@@ -210,10 +213,12 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                 .is_c_beside = j->add || j->isa->narrow[p->c.type - 1] != j->copy_sums,
                 .beside = t->sums + j->plane};
     x.converts = x.a_bytes != j->bytes;
+    const int comes = !x.converts && !j->words && p->m > 2 * j->tile.thread.m;
     const int runs_on = !x.converts && !j->words; /* from panel to panel */
     tg_step s = {.a_col = 1,
                  .c_row = x.is_c_beside ? j->sums_row : p->c.row_stride,
                  .sums_row = j->sums_row,
+                 .coming_row = p->b.row_stride * bytes,
                  .b_next = panel,
                  .c_next = panel,
                  .alpha = j->add ? 1 : p->alpha};
@@ -238,6 +243,9 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                 read_b(j, t, &x, (const char *)item.b + (k * p->b.row_stride + at) * x.b_bytes, &s);
                 s.c = c + (at - n) * bytes;
                 s.sums = t->sums + (at - n) * bytes;
+                s.coming = NULL;
+                if (comes && k + 2 * s.k <= p->k)
+                    s.coming = (const char *)s.b + s.k * s.coming_row;
                 run_rows(j, run, s);
             }
             if (!s.leaves_sums)

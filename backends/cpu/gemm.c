@@ -62,13 +62,13 @@ static int is_in_place_whole(const tg_job *j)
 }
 
 /* Are there few rows, and columns that are read in streams, where they are or converted? */
-static int is_streamed(const tg_job *j)
+static int is_streamed(const tg_job *j, const tg_limits *l)
 {
     const tg_problem *p = j->p;
     const int converts = (int64_t)tg_type_size(p->a.type) != j->bytes;
     if (j->words)
         return tg_streams_words(p, j->tile);
-    return j->tile.form == TG_OUTER && p->m <= TG_STREAM_TILES * j->tile.thread.m &&
+    return j->tile.form == TG_OUTER && p->m <= tg_stream_rows(p, j->plan, l) &&
            p->m <= j->tile.block.m && /* there is room for what is converted of A */
            (converts ? j->tile.stages == 1 : is_in_place_whole(j));
 }
@@ -140,8 +140,11 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.is_direct = is_ragged && j.turned != TG_TURNED_A && is_in_place_whole(&j) &&
                   p->k <= j.slice &&
                   (j.is_flat || (p->m <= t->block.m && (is_b_near || p->n <= t->warp.n)));
-    j.is_streamed = is_ragged && !j.is_direct && j.turned != TG_TURNED_A && is_streamed(&j);
-    if (j.is_streamed) /* along its rows as far as the sums of all columns stay near */
+    j.is_streamed = is_ragged && !j.is_direct && j.turned != TG_TURNED_A && is_streamed(&j, l);
+    const int is_page = j.is_streamed && p->m > 2 * t->thread.m; /* of B's rows, at a time */
+    if (is_page)
+        j.tile.block.n = (int)tg_round_down(PAGE / j.bytes, t->thread.n);
+    else if (j.is_streamed) /* along its rows as far as the sums of all columns stay near */
         j.tile.block.n = (int)tg_max(
             t->block.n, tg_round_down(l->l2 / 4 / j.sum_bytes / tg_max(p->m, 1), TG_STREAM_PANEL));
     if (j.turned) {
@@ -185,7 +188,11 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         j.step.columns = (int)p->n;
         go_down(&j.step, j.rows.tall, j.rows.height);
     }
+    const int64_t b_row = p->b.row_stride * j.bytes;
     const tg_tile row = plan->row >= 0 ? tg_tile_at(plan->row) : *t;
+    j.stream_rows = p->m <= TG_TURNED_ROWS ? TG_STREAMED : 2 * TG_STREAMED;
+    if (is_page && l->l2 / tg_max(1, b_row & -b_row) >= 8 * j.stream_rows)
+        j.stream_rows *= 2;
     j.packs_late = j.kernel.grain && tg_packs_late(p, *t, l, j.bytes) && !plan->b_in_place &&
                    !b_packed && plan->row >= 0 && row.thread.n == t->thread.n &&
                    2 * t->thread.m > row.thread.m;

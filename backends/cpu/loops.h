@@ -47,7 +47,6 @@ static place moved(place p, int64_t row, int64_t col)
 /* The kernel fetches what it writes itself; this is for what is written after it. */
 static void fetch(const place *c, int64_t rows, int64_t cols)
 {
-    enum { LINE = 64 };
     for (int64_t i = 0; i < rows && c->col == 1; i++)
         for (int64_t byte = 0; byte < cols * c->bytes; byte += LINE)
             __builtin_prefetch(c->at + i * c->row * c->bytes + byte, 1);
@@ -81,7 +80,6 @@ static void run_on_corner(const tg_job *j, const team *t, tg_step *s, const pass
 static void find_b(const tg_job *j, const staged *b, int64_t panel, int64_t k, int64_t row_of_tiles,
                    tg_step *s)
 {
-    enum { LINE = 64 };
     const int64_t bytes = b->line * b->bytes, fetched = row_of_tiles * LINE;
     const int is_late = b->is_late && row_of_tiles == 0;
     const int keeps = is_late && b->lines.end - b->lines.begin >= (panel + 1) * b->line;

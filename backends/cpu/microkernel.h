@@ -220,8 +220,12 @@ static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, c
     const int64_t a_row = s->a_row, b_row = s->b_row, sums_row = s->sums_row;
     const TG_T *a = s->a, *b = s->b;
     TG_T *sums = s->sums;
+    const int comes = FETCHES_PACKED && mr > 4; /* else memory is all that takes time */
+    const int64_t coming_row = s->coming ? s->coming_row : 0;
+    const char *tile_coming = s->coming ? s->coming : s->b;
     for (int64_t more = s->more; more >= 0; more--) {
         VECTOR acc[MOST_ACCUMULATORS];
+        const char *coming = tile_coming;
         EACH (i, mr)
             EACH (j, nv) {
                 const TG_T *at = sums + i * sums_row + j * TG_V;
@@ -231,13 +235,19 @@ static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, c
             }
         for (int64_t k = 0; k < s->k; k += TG_STREAMED) {
             const TG_T *const a_now = a + k, *const b_now = b + k * b_row;
-            EACH (p, TG_STREAMED)
+            EACH (p, TG_STREAMED) {
                 NAME(multiply)
-            (acc, mr, nv, 0, NAME(first)(0), a_now + p, a_row, b_now + p * b_row, NULL);
+                (acc, mr, nv, 0, NAME(first)(0), a_now + p, a_row, b_now + p * b_row, NULL);
+                if (comes) {
+                    __builtin_prefetch(coming, 0, 2);
+                    coming += coming_row;
+                }
+            }
         }
         EACH (i, mr)
             EACH (j, nv)
                 *(LOOSE *)(sums + i * sums_row + j * TG_V) = acc[i * nv + j];
+        tile_coming += nv * TG_V * sizeof(TG_T);
         b += nv * TG_V;
         sums += nv * TG_V;
     }

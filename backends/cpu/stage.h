@@ -12,7 +12,7 @@ typedef struct range {
     int64_t begin, end;
 } range;
 
-enum { ROWS_AT_ONCE = 16 };
+enum { ROWS_AT_ONCE = 16, LINE = 64, PAGE = 4096 };
 
 /* Who works on a cell. */
 typedef struct team {
@@ -112,7 +112,7 @@ static void pack(const tg_job *j, const staged *s, int64_t panel, int64_t k_begi
  * one line each by itself: the lines of the panel some way ahead are fetched. */
 static void stage(const tg_job *j, const team *t, const staged *s)
 {
-    enum { LINE = 64, AHEAD = 6 };
+    enum { AHEAD = 6 };
     const int64_t panels = tg_ceil_div(s->lines.end - s->lines.begin, s->line);
     const int64_t begin = t->me * panels / t->size, own = (t->me + 1) * panels / t->size - begin;
     const int64_t k = s->ks.end - s->ks.begin, k_bytes = s->k_stride * s->bytes;
