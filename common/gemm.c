@@ -102,8 +102,10 @@ tg_status tg_problem_choose(tg_context *ctx, const tg_problem *p)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "a.type = %s on %s: %s", tg_type_name(p->a.type),
                        ctx->device_name, refusal);
     ctx->plan.is_tuned = stated && !forced;
+    if (packed && tg_packed_fit(ctx, p))
+        return ctx->status;
     ctx->plan_bytes = tg_problem_is_empty(p) ? 0 : ctx->backend->workspace(ctx, p, &ctx->plan);
-    return packed ? tg_packed_fit(ctx, p) : TG_OK;
+    return TG_OK;
 }
 
 /* ---------------------------------------------------------------------------- what is known

@@ -264,14 +264,18 @@ static inline int tg_streams_words(const tg_problem *p, tg_tile t)
 }
 
 /* A B that lies in rows can be packed by the kernel that reads it first: with vectors of 64 bytes
- * it has stores to spare, and time to fetch what comes next. Not if so many rows of B share sets of
- * L2 that they push one another out. */
-static inline int tg_packs_late(const tg_problem *p, tg_tile t, const tg_limits *l, int64_t bytes)
+ * it has stores to spare, and time to fetch what comes next. B then comes panel by panel, so A must
+ * be read where it is. Not if so many rows of B share sets of L2 that they push one another out;
+ * and the table's own kernels do it, on whole columns and more than half of their rows. */
+static inline int tg_packs_late(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
-    const int64_t b_row = p->b.row_stride * bytes;
+    const tg_tile t = plan->tile, row = tg_tile_at(plan->row);
+    const int64_t bytes = (int64_t)tg_type_size(p->a.type), b_row = p->b.row_stride * bytes;
     return l->vec_bytes >= 64 && t.form != TG_DOT && t.inst.k == 1 && t.slices == 1 &&
-           p->m >= t.thread.m && p->b.col_stride == 1 && p->c.col_stride == 1 &&
-           (int64_t)tg_type_size(p->a.type) == bytes && p->c.type == p->a.type &&
+           row.thread.n == t.thread.n && 2 * t.thread.m > row.thread.m && p->m >= t.thread.m &&
+           plan->a_in_place && !plan->b_in_place && !(p->flags & TG_PACKED) &&
+           p->b.col_stride == 1 && p->c.col_stride == 1 && p->c.type == p->a.type &&
+           tg_kernel_bytes(p->a.type, *l, t) == bytes &&
            l->l2 / tg_max(1, b_row & -b_row) >= t.block.k / 2;
 }
 

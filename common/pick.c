@@ -158,15 +158,15 @@ static int is_read(const tg_input *x, tg_tile t, int bytes)
 
 /* B on its way to the only block of m is needed once: in pieces that are still in L2 when they are
  * multiplied. Those that lie in rows are best read some way along them; what the kernel packs and
- * fetches itself, a panel or two at a time. */
+ * fetches itself, a panel at a time. */
 static void cut_to_l2(const tg_problem *p, const tg_limits *l, tg_plan *plan, int bytes)
 {
     enum { LEAST_RUN = 1024 }; /* bytes */
     tg_tile *t = &plan->tile;
     const int is_alone = plan->threads == 1 || tg_is_cut(plan) || p->batch >= plan->threads;
-    const int is_late = is_alone && tg_packs_late(p, *t, l, bytes);
+    const int is_late = is_alone && tg_packs_late(p, plan, l);
     const int64_t most = l->l2 / bytes / tg_max(t->block.k, 1);
-    const int64_t in_rows = is_late ? most / 32 : tg_max(most / 2, LEAST_RUN / bytes);
+    const int64_t in_rows = is_late ? t->thread.n : tg_max(most / 2, LEAST_RUN / bytes);
     const int64_t piece = p->b.col_stride != 1 ? most / 4 : in_rows;
     if (p->m <= t->block.m)
         t->block.n = (int)tg_clamp(tg_round_down(piece, t->thread.n), t->thread.n, t->block.n);

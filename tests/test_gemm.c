@@ -326,6 +326,21 @@ static void run_few_rows(tg_context *ctx, const char *backend)
     }
 }
 
+/* What a packed operand changes in the plan counts for the workspace too. */
+static void run_packed(tg_context *ctx, const char *backend)
+{
+    for (int i = 0; i < 2 * 2 * 2; i++) {
+        gemm_case c = case_default(backend);
+        c.type = i % 2 ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "%s", i / 2 % 2 ? "TN" : "NN");
+        c.way = i / 4 ? WAY_PACKED_A : WAY_PACKED_B;
+        c.m = 256, c.n = 512, c.k = 512;
+        c.threads = 2;
+        c.workspace = 1;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+}
+
 static int run_one(tg_context *ctx, const char *backend, int count, char **words)
 {
     gemm_case c = case_default(backend);
@@ -361,6 +376,7 @@ int main(int argc, char **argv)
     run_random(ctx, backend, &e);
     if (strcmp(backend, "cpu") == 0)
         run_few_rows(ctx, backend);
+    run_packed(ctx, backend);
     tg_close(ctx);
     return test_close();
 }

@@ -135,7 +135,8 @@ typedef struct tg_job {
     tg_step step;                 /* then: what all steps have in common, */
     tg_rows rows;                 /* and how those of C are shared out to tiles */
     int is_streamed;              /* few rows, and B is read once, along its rows, */
-    int64_t stream_rows;          /* so many at a time */
+    int64_t stream_rows;          /* so many at a time, */
+    int fetches_stream;           /* while the kernel fetches the next ones */
     tg_turned turned;             /* or there are few lines of one, and many of the other */
     const tg_item *items;         /* their data; NULL: batch items, so many bytes apart: */
     int64_t a_item, b_item, c_item;

@@ -132,7 +132,7 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
  * wait:
  *
  *     B  +-------------------+
- *        | -> -> -> -> -> -> |  TG_STREAMED rows, panel by panel
+ *        | -> -> -> -> -> -> |  stream_rows of them, panel by panel
  *        | -> -> -> -> -> -> |  the next ones: each panel's sums go on where they were left
  *
  * An element's sum is made in the same order as in a block. Types that kernels do not know are
@@ -213,7 +213,6 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                 .is_c_beside = j->add || j->isa->narrow[p->c.type - 1] != j->copy_sums,
                 .beside = t->sums + j->plane};
     x.converts = x.a_bytes != j->bytes;
-    const int comes = !x.converts && !j->words && p->m > 2 * j->tile.thread.m;
     const int runs_on = !x.converts && !j->words; /* from panel to panel */
     tg_step s = {.a_col = 1,
                  .c_row = x.is_c_beside ? j->sums_row : p->c.row_stride,
@@ -244,7 +243,7 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                 s.c = c + (at - n) * bytes;
                 s.sums = t->sums + (at - n) * bytes;
                 s.coming = NULL;
-                if (comes && k + 2 * s.k <= p->k)
+                if (j->fetches_stream && k + 2 * s.k <= p->k)
                     s.coming = (const char *)s.b + s.k * s.coming_row;
                 run_rows(j, run, s);
             }

@@ -141,8 +141,8 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
                   p->k <= j.slice &&
                   (j.is_flat || (p->m <= t->block.m && (is_b_near || p->n <= t->warp.n)));
     j.is_streamed = is_ragged && !j.is_direct && j.turned != TG_TURNED_A && is_streamed(&j, l);
-    const int is_page = j.is_streamed && p->m > 2 * t->thread.m; /* of B's rows, at a time */
-    if (is_page)
+    j.fetches_stream = j.is_streamed && p->m > 2 * t->thread.m;
+    if (j.fetches_stream) /* a page at a time: sums of more rows are not near */
         j.tile.block.n = (int)tg_round_down(PAGE / j.bytes, t->thread.n);
     else if (j.is_streamed) /* along its rows as far as the sums of all columns stay near */
         j.tile.block.n = (int)tg_max(
@@ -189,13 +189,10 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         go_down(&j.step, j.rows.tall, j.rows.height);
     }
     const int64_t b_row = p->b.row_stride * j.bytes;
-    const tg_tile row = plan->row >= 0 ? tg_tile_at(plan->row) : *t;
     j.stream_rows = p->m <= TG_TURNED_ROWS ? TG_STREAMED : 2 * TG_STREAMED;
-    if (is_page && l->l2 / tg_max(1, b_row & -b_row) >= 8 * j.stream_rows)
+    if (j.fetches_stream && l->l2 / tg_max(1, b_row & -b_row) >= 8 * j.stream_rows)
         j.stream_rows *= 2;
-    j.packs_late = j.kernel.grain && tg_packs_late(p, *t, l, j.bytes) && !plan->b_in_place &&
-                   !b_packed && plan->row >= 0 && row.thread.n == t->thread.n &&
-                   2 * t->thread.m > row.thread.m;
+    j.packs_late = j.kernel.grain && tg_packs_late(p, plan, l);
     if (j.is_streamed || ((int64_t)tg_type_size(p->c.type) < j.sum_bytes && p->k > j.slice)) {
         const int64_t rows = tg_ceil_div(j.pieces_m, j.strips.m) * j.grain.m;
         /* A line more than panels, so that rows do not share a cache set. */

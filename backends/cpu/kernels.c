@@ -214,8 +214,8 @@ static int is_stream(const tg_step *s, int nr)
  * accumulators are more than there are, are left empty.
  * The CPU's own rows (no block of their own) that fill the register have a body for every smaller
  * number of rows and vectors too, so that ragged edges cost what they are worth; those of fewer
- * columns are masked, if the instruction set can. Full panels as they are packed have bodies of
- * their own, with cases below zero. */
+ * columns are masked, if the instruction set can. Whole panels, packed or on
+ * their way there, have bodies of their own, with cases below zero. */
 #undef TG_INST
 #define TG_INST(m, n, k) k
 #define M_(m, n) m

@@ -86,8 +86,12 @@ static void find_b(const tg_job *j, const staged *b, int64_t panel, int64_t k, i
     int64_t unused;
     if (is_late && !keeps)
         pack(j, b, panel, 0, b->ks.end - b->ks.begin);
-    s->b = keeps ? matrix_at(b, panel) : read_panel(j, b, panel, k, &unused, &s->b_row);
-    s->b_row = keeps ? b->k_stride : s->b_row;
+    if (keeps) {
+        s->b = matrix_at(b, panel);
+        s->b_row = b->k_stride;
+    } else {
+        s->b = read_panel(j, b, panel, k, &unused, &s->b_row);
+    }
     s->b_next = b->line * (b->in_place || keeps ? 1 : b->k);
     s->kept = keeps ? panel_at(j, b, panel) : NULL;
     s->coming = b->coming && fetched < bytes ? b->coming + panel * bytes + fetched : NULL;

@@ -138,7 +138,8 @@ NAME(steps)(VECTOR *acc, int mr, int nv, int is_masked, register_mask mask, int 
     UNROLL_STEPS
     for (int64_t p = 0; p < k; p++) {
         NAME(multiply)(acc, mr, nv, is_masked, mask, *a, a_row, *b, keeps ? *kept : NULL);
-        *kept += keeps ? nv * TG_V : 0;
+        if (keeps)
+            *kept += nv * TG_V;
         if (comes) {
             __builtin_prefetch(*coming, 0, 2);
             *coming += coming_row;
@@ -161,7 +162,7 @@ NAME(tiles)(int mr, int nv, int is_masked, int is_k_major, int is_packed, int ke
 {
     const int comes = keeps || (is_packed && FETCHES_PACKED);
     const int64_t coming_row = s->coming ? s->coming_row : 0;
-    const char *tile_coming = s->coming ? s->coming : s->b;
+    const char *tile_coming = s->coming ? s->coming : s->b; /* or what is there */
     const int fetches_packed = is_packed && FETCHES_PACKED;
     const int64_t ahead = is_packed ? FETCH_PACKED_STEPS * b_row : s->ahead;
     const int64_t first = is_packed ? tg_max(0, s->k - LATE_STEPS) : s->steps_that_fetch;
@@ -206,7 +207,8 @@ NAME(tiles)(int mr, int nv, int is_masked, int is_k_major, int is_packed, int ke
         }
         tile_a += s->a_next;
         tile_b += s->b_next;
-        tile_kept += keeps ? s->kept_next : 0;
+        if (keeps)
+            tile_kept += s->kept_next;
         tile_coming += nv * TG_V * sizeof(TG_T);
         sums_at += s->b_next;
         c += s->c_next;
@@ -222,7 +224,7 @@ static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, c
     TG_T *sums = s->sums;
     const int comes = FETCHES_PACKED && mr > 4; /* else memory is all that takes time */
     const int64_t coming_row = s->coming ? s->coming_row : 0;
-    const char *tile_coming = s->coming ? s->coming : s->b;
+    const char *tile_coming = s->coming ? s->coming : s->b; /* or what is there */
     for (int64_t more = s->more; more >= 0; more--) {
         VECTOR acc[MOST_ACCUMULATORS];
         const char *coming = tile_coming;
