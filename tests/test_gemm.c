@@ -326,6 +326,20 @@ static void run_few_rows(tg_context *ctx, const char *backend)
     }
 }
 
+/* Small enough to be a step or two of a kernel, alone and a few of them. */
+static void run_small(tg_context *ctx, const char *backend)
+{
+    for (int i = 0; i < 2 * 3 * 2 * 20; i++) {
+        gemm_case c = case_default(backend);
+        c.type = i % 2 ? TG_F64 : TG_F32;
+        c.beta = i / 2 % 3;
+        c.batch = 1 + 2 * (i / 6 % 2);
+        snprintf(c.kind, sizeof c.kind, "%s", c.batch > 1 ? "grrr" : "NN");
+        c.m = c.n = c.k = 1 + i / 12;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+}
+
 /* What a packed operand changes in the plan counts for the workspace too. */
 static void run_packed(tg_context *ctx, const char *backend)
 {
@@ -374,9 +388,11 @@ int main(int argc, char **argv)
     }
     run_all(ctx, backend, &e);
     run_random(ctx, backend, &e);
-    if (strcmp(backend, "cpu") == 0)
+    if (strcmp(backend, "cpu") == 0) {
         run_few_rows(ctx, backend);
-    run_packed(ctx, backend);
+        run_small(ctx, backend);
+        run_packed(ctx, backend);
+    }
     tg_close(ctx);
     return test_close();
 }
