@@ -93,7 +93,7 @@ typedef struct tg_isa {
     tg_add *add;
     tg_spin *spin[TG_CPU_KINDS];
     /* Up to TG_TURNED_ROWS rows times columns that lie along k, b_row from one to the next: up to
-     * TG_TURNED_VECTORS vectors of so many. */
+     * TG_TURNED_VECTORS vectors of so many. Of a column there are `ahead` elements to fetch. */
     void (*turned[TG_CPU_KINDS])(const tg_step *step);
     int turned_columns[TG_CPU_KINDS];
     const tg_words *words; /* up to one without types */
@@ -136,8 +136,8 @@ typedef struct tg_job {
     tg_rows rows;                 /* and how those of C are shared out to tiles */
     int is_streamed;              /* few rows, and B is read once, along its rows, */
     int64_t stream_rows;          /* so many at a time, */
-    int fetches_stream;           /* while the kernel fetches the next ones */
-    tg_turned turned;             /* or there are few lines of one, and many of the other */
+    tg_turned turned;             /* or there are few lines of one, and many of the other, */
+    int fetches;                  /* while the kernel fetches what comes next */
     const tg_item *items;         /* their data; NULL: batch items, so many bytes apart: */
     int64_t a_item, b_item, c_item;
 } tg_job;

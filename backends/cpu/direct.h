@@ -117,6 +117,7 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
             j->copy_sums(s.c, most, 1, c, c_row, c_line, few, s.columns);
         for (int64_t k = 0; k < p->k; k += j->slice) {
             s.k = tg_min(j->slice, p->k - k);
+            s.ahead = j->fetches ? p->k - k : 0;
             s.a = a + k * bytes;
             s.b = b + (n * s.b_row + k) * bytes;
             s.beta = k == 0 ? p->beta : 1;
@@ -243,7 +244,7 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                 s.c = c + (at - n) * bytes;
                 s.sums = t->sums + (at - n) * bytes;
                 s.coming = NULL;
-                if (j->fetches_stream && k + 2 * s.k <= p->k)
+                if (j->fetches && k + 2 * s.k <= p->k)
                     s.coming = (const char *)s.b + s.k * s.coming_row;
                 run_rows(j, run, s);
             }

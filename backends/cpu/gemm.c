@@ -89,6 +89,15 @@ static tg_turned turned_of(const tg_job *j)
                : TG_NOT_TURNED;
 }
 
+/* One core with vectors of 64 bytes waits for memory, and not for the instructions that fetch. */
+static int fetches_turned(const tg_job *j, const tg_limits *l)
+{
+    const tg_problem *p = j->p;
+    const int64_t lines = j->turned == TG_TURNED_B ? p->n : p->m;
+    return j->turned && j->plan->threads == 1 && l->vec_bytes >= 64 &&
+           lines * p->k * j->bytes > 24 * l->l2;
+}
+
 /* If the few lines do not lie along k, they are copied. */
 static int64_t turned_bytes(const tg_job *j)
 {
@@ -141,8 +150,8 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
                   p->k <= j.slice &&
                   (j.is_flat || (p->m <= t->block.m && (is_b_near || p->n <= t->warp.n)));
     j.is_streamed = is_ragged && !j.is_direct && j.turned != TG_TURNED_A && is_streamed(&j, l);
-    j.fetches_stream = j.is_streamed && p->m > 2 * t->thread.m;
-    if (j.fetches_stream) /* a page at a time: sums of more rows are not near */
+    j.fetches = (j.is_streamed && p->m > 2 * t->thread.m) || fetches_turned(&j, l);
+    if (j.is_streamed && j.fetches) /* a page at a time: sums of more rows are not near */
         j.tile.block.n = (int)tg_round_down(PAGE / j.bytes, t->thread.n);
     else if (j.is_streamed) /* along its rows as far as the sums of all columns stay near */
         j.tile.block.n = (int)tg_max(
@@ -190,7 +199,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     }
     const int64_t b_row = p->b.row_stride * j.bytes;
     j.stream_rows = p->m <= TG_TURNED_ROWS ? TG_STREAMED : 2 * TG_STREAMED;
-    if (j.fetches_stream && l->l2 / tg_max(1, b_row & -b_row) >= 8 * j.stream_rows)
+    if (j.fetches && l->l2 / tg_max(1, b_row & -b_row) >= 8 * j.stream_rows)
         j.stream_rows *= 2;
     j.packs_late = j.kernel.grain && tg_packs_late(p, plan, l);
     if (j.is_streamed || ((int64_t)tg_type_size(p->c.type) < j.sum_bytes && p->k > j.slice)) {

@@ -11,6 +11,21 @@
  *
  * Needs what pack.h does, and its squares. */
 
+/* Memory likes long runs: what a line has in its next 1024 bytes is fetched at once, and a line
+ * after the other while all of them are multiplied. */
+static inline __attribute__((always_inline)) void
+NAME(fetch_lines)(int count, const TG_T *const *of, int64_t p, int64_t left)
+{
+    enum { IN_LINE = LINE / (int)sizeof(TG_T), RUN = 16 * IN_LINE };
+    const int64_t run = tg_round_down(p, RUN) + RUN, lines = count * TG_V / IN_LINE;
+    const int64_t first = (p - run + RUN) / TG_V * lines;
+    if (run + RUN <= left)
+        EACH (i, lines) {
+            const int64_t at = (first + i) * IN_LINE;
+            __builtin_prefetch(of[at / RUN] + run + at % RUN, 0, 2);
+        }
+}
+
 /* acc := a * b, from nv vectors of columns that start at `of`. With one, FMAs wait for each other;
  * but columns that are pages apart share the sets of L1, which hold eight or so. */
 static inline __attribute__((always_inline)) void
@@ -21,7 +36,9 @@ NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, const TG_T *const *of,
     int64_t p = 0;
     EACH (i, mr * nv)
         acc[i] = (WIDE(vector)){0};
-    for (; p + TG_V <= s->k; p += TG_V)
+    for (; p + TG_V <= s->k; p += TG_V) {
+        if (s->ahead)
+            NAME(fetch_lines)(nv * TG_V, of, p, s->ahead);
         EACH (j, nv) {
             WIDE(vector) square[TG_V];
             EACH (i, TG_V)
@@ -34,6 +51,7 @@ NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, const TG_T *const *of,
                 EACH (i, mr)
                     acc[i * nv + j] += a[i * a_row + p + e] * square[e];
         }
+    }
     for (; p < s->k; p++)
         EACH (j, nv) {
             WIDE(vector) b_now = {0};
