@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The two forms of a call, and how they reach a backend. Here layouts and transposes end: a matrix
- * is a pointer and strides, and C is row-major or has no unit stride. */
+ * is a pointer and strides, and for a GPU C is row-major or has no unit stride. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -50,6 +50,29 @@ static int is_swapped(const tg_problem *p)
     return p->c.row_stride == 1 && (p->c.col_stride != 1 || p->n == 1);
 }
 
+/* C^T = B^T A^T */
+static void swap(tg_problem *p)
+{
+    const tg_problem q = *p;
+    p->flags &= ~(uint32_t)TG_PACKED;
+    p->flags |= q.flags & TG_A_PACKED ? TG_B_PACKED : 0;
+    p->flags |= q.flags & TG_B_PACKED ? TG_A_PACKED : 0;
+    p->m = q.n, p->n = q.m;
+    p->a = q.b, p->a.row_stride = q.b.col_stride, p->a.col_stride = q.b.row_stride;
+    p->b = q.a, p->b.row_stride = q.a.col_stride, p->b.col_stride = q.a.row_stride;
+    p->c.row_stride = q.c.col_stride, p->c.col_stride = q.c.row_stride;
+}
+
+/* Is it best read as its transpose? A CPU takes few columns of C as rows where the many rows of A
+ * lie side by side: those it reads as vectors, in long streams. */
+static int is_best_swapped(const tg_context *ctx, const tg_problem *p)
+{
+    const int is_known = p->a.type == p->c.type && (p->a.type == TG_F32 || p->a.type == TG_F64);
+    const int two_tiles = ctx->limits.registers >= 32 ? 16 : 12;
+    return ctx->limits.l1 > 0 && is_known && !(p->flags & TG_PACKED) && p->k > 1 && p->n > 1 &&
+           p->n <= two_tiles && p->m >= 4 * p->n && p->a.row_stride == 1;
+}
+
 tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data)
 {
     if (tg_check_scalars(ctx, p))
@@ -64,16 +87,8 @@ tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data)
         p->k = 0;
     if (p->k == 0)
         p->flags &= ~(uint32_t)TG_PACKED;
-    if (is_swapped(p)) { /* C^T = B^T A^T */
-        const tg_problem q = *p;
-        p->flags &= ~(uint32_t)TG_PACKED;
-        p->flags |= q.flags & TG_A_PACKED ? TG_B_PACKED : 0;
-        p->flags |= q.flags & TG_B_PACKED ? TG_A_PACKED : 0;
-        p->m = q.n, p->n = q.m;
-        p->a = q.b, p->a.row_stride = q.b.col_stride, p->a.col_stride = q.b.row_stride;
-        p->b = q.a, p->b.row_stride = q.a.col_stride, p->b.col_stride = q.a.row_stride;
-        p->c.row_stride = q.c.col_stride, p->c.col_stride = q.c.row_stride;
-    }
+    if (is_swapped(p))
+        swap(p);
     if (p->n == 1)
         p->c.col_stride = 1;
     return TG_OK;
@@ -136,12 +151,24 @@ int tg_problem_is_known(const tg_context *ctx, const tg_problem *p)
            (!(p->flags & TG_PACKED) || same_packed(ctx, p));
 }
 
-static void remember(tg_context *ctx, const tg_problem *given, const tg_problem *p)
+static tg_status prepare_to_run(tg_context *ctx, tg_problem *p, int with_data, int *swapped)
+{
+    *swapped = is_swapped(p);
+    if (tg_problem_prepare(ctx, p, with_data))
+        return ctx->status;
+    if (is_best_swapped(ctx, p)) {
+        swap(p);
+        *swapped ^= 1;
+    }
+    return TG_OK;
+}
+
+static void remember(tg_context *ctx, const tg_problem *given, const tg_problem *p, int swapped)
 {
     const tg_problem *g = &ctx->given;
     ctx->given = *given;
     ctx->planned = *p;
-    ctx->is_swapped = is_swapped(g);
+    ctx->is_swapped = swapped;
     const tg_packed *packed = tg_packed_of(g);
     const tg_reach all = {0, packed ? tg_packed_bytes(ctx, packed) : 0};
     ctx->packed = packed ? *packed : ctx->packed;
@@ -185,15 +212,16 @@ const tg_problem *tg_problem_plan(tg_context *ctx, const tg_problem *given, tg_p
         if (renew(ctx, (tg_item){given->a.data, given->b.data, given->c.data}, alpha, beta))
             return &ctx->planned;
     }
+    int swapped;
     *room = *given;
-    if (tg_problem_prepare(ctx, room, with_data))
+    if (prepare_to_run(ctx, room, with_data, &swapped))
         return NULL;
     if (tg_problem_is_empty(room) || (known && room->k > 0))
         return room;
     if (tg_problem_choose(ctx, room))
         return NULL;
     if (room->k > 0)
-        remember(ctx, given, room);
+        remember(ctx, given, room, swapped);
     return room;
 }
 
@@ -265,8 +293,9 @@ tg_status tg_describe(tg_context *ctx, const tg_problem *problem, tg_problem *p)
     tg_status status = tg_need_open(ctx);
     if (status || (status = tg_problem_check(ctx, problem)))
         return status;
+    int swapped;
     *p = *problem;
-    return tg_problem_prepare(ctx, p, 0);
+    return prepare_to_run(ctx, p, 0, &swapped);
 }
 
 tg_status tg_pick(tg_context *ctx, const tg_problem *problem, tg_plan *picked)

@@ -340,6 +340,28 @@ static void run_small(tg_context *ctx, const char *backend)
     }
 }
 
+/* Few columns, or rows, and many lines of the other operand side by side: whichever way C is
+ * stored, once more with other data, in one block of k and in several. */
+static void run_thin(tg_context *ctx, const char *backend)
+{
+    static const char *const kinds[] = {"TN", "TT", "cNN", "cNT"};
+    static const int few[] = {2, 3, 7, 8, 12, 13, 16, 17}, ks[] = {2, 9, 70, 530};
+    for (int i = 0; i < 4 * 8 * 4 * 2; i++) {
+        gemm_case c = case_default(backend);
+        c.type = i % 2 ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "%s", kinds[i / 2 % 4]);
+        const int line = few[i / 8 % 8], lines = 4 * line + i % 37;
+        c.m = c.kind[0] == 'c' ? line : lines;
+        c.n = c.kind[0] == 'c' ? lines : line;
+        c.k = ks[i / 64];
+        c.alpha = i % 3 ? 1 : -1;
+        c.beta = i / 3 % 3;
+        c.threads = 1 + i / 5 % 2;
+        c.workspace = 1;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+}
+
 /* What a packed operand changes in the plan counts for the workspace too. */
 static void run_packed(tg_context *ctx, const char *backend)
 {
@@ -392,6 +414,7 @@ int main(int argc, char **argv)
         run_few_rows(ctx, backend);
         run_small(ctx, backend);
         run_packed(ctx, backend);
+        run_thin(ctx, backend);
     }
     tg_close(ctx);
     return test_close();

@@ -136,6 +136,7 @@ typedef struct tg_job {
     tg_rows rows;                 /* and how those of C are shared out to tiles */
     int is_streamed;              /* few rows, and B is read once, along its rows, */
     int64_t stream_rows;          /* so many at a time, */
+    int is_c_beside;              /* for a C that kernels cannot have where it is, */
     tg_turned turned;             /* or there are few lines of one, and many of the other, */
     int fetches;                  /* while the kernel fetches what comes next */
     const tg_item *items;         /* their data; NULL: batch items, so many bytes apart: */

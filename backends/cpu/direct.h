@@ -139,7 +139,7 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
  * An element's sum is made in the same order as in a block. Types that kernels do not know are
  * converted piece by piece, which stay in L1; a C of such a type is kept beside it meanwhile. */
 typedef struct stream {
-    int converts, is_c_beside;
+    int converts, copies_a;
     int64_t a_bytes, b_bytes, c_bytes; /* of elements */
     char *c, *beside;                  /* C of the block, and where its sums of f32 wait */
     int64_t columns;
@@ -152,7 +152,7 @@ static void read_a(const tg_job *j, const team *t, const stream *x, const char *
     const tg_problem *p = j->p;
     s->a = a + k * p->a.col_stride * x->a_bytes;
     s->a_row = p->a.row_stride;
-    if (!x->converts)
+    if (!x->copies_a)
         return;
     j->isa->widen[p->a.type - 1](t->a, s->k, 1, s->a, p->a.row_stride, p->a.col_stride, p->m, s->k);
     s->a = t->a;
@@ -177,11 +177,11 @@ static void finish_slice(const tg_job *j, const stream *x, int is_first, int is_
 {
     const tg_problem *p = j->p;
     if (j->add)
-        j->add(x->c, p->c.row_stride, 1, (const float *)(const void *)x->beside, j->sums_row, p->m,
-               x->columns, p->alpha, is_first ? p->beta : 1);
-    else if (is_last && x->is_c_beside)
-        j->isa->narrow[p->c.type - 1](x->c, p->c.row_stride, 1, x->beside, j->sums_row, 1, p->m,
-                                      x->columns);
+        j->add(x->c, p->c.row_stride, p->c.col_stride, (const float *)(const void *)x->beside,
+               j->sums_row, p->m, x->columns, p->alpha, is_first ? p->beta : 1);
+    else if (is_last && j->is_c_beside)
+        j->isa->narrow[p->c.type - 1](x->c, p->c.row_stride, p->c.col_stride, x->beside,
+                                      j->sums_row, 1, p->m, x->columns);
 }
 
 /* The same columns for all rows, a tile of them at a time: what was read of B is in L1 or L2 then.
@@ -211,12 +211,12 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
     stream x = {.a_bytes = (int64_t)tg_type_size(p->a.type),
                 .b_bytes = (int64_t)tg_type_size(p->b.type),
                 .c_bytes = (int64_t)tg_type_size(p->c.type),
-                .is_c_beside = j->add || j->isa->narrow[p->c.type - 1] != j->copy_sums,
                 .beside = t->sums + j->plane};
     x.converts = x.a_bytes != j->bytes;
+    x.copies_a = x.converts || (p->a.col_stride != 1 && !j->words);
     const int runs_on = !x.converts && !j->words; /* from panel to panel */
     tg_step s = {.a_col = 1,
-                 .c_row = x.is_c_beside ? j->sums_row : p->c.row_stride,
+                 .c_row = j->is_c_beside ? j->sums_row : p->c.row_stride,
                  .sums_row = j->sums_row,
                  .coming_row = p->b.row_stride * bytes,
                  .b_next = panel,
@@ -225,11 +225,11 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
     for (int64_t n = cols.begin; n < cols.end; n += j->tile.block.n) {
         const int64_t n_end = tg_min(cols.end, n + j->tile.block.n);
         x.columns = n_end - n;
-        x.c = (char *)item.c + n * x.c_bytes;
-        if (x.is_c_beside && !j->add && p->beta != 0)
-            j->isa->widen[p->c.type - 1](x.beside, j->sums_row, 1, x.c, p->c.row_stride, 1, p->m,
-                                         x.columns);
-        char *const c = x.is_c_beside ? x.beside : x.c;
+        x.c = (char *)item.c + n * p->c.col_stride * x.c_bytes;
+        if (j->is_c_beside && !j->add && p->beta != 0)
+            j->isa->widen[p->c.type - 1](x.beside, j->sums_row, 1, x.c, p->c.row_stride,
+                                         p->c.col_stride, p->m, x.columns);
+        char *const c = j->is_c_beside ? x.beside : x.c;
         for (int64_t k = 0; k < p->k; k += s.k) {
             const int64_t k_end = tg_min(p->k, tg_round_down(k, block_k) + block_k);
             s.k = tg_min(rows_at_once, k_end - k);

@@ -61,16 +61,18 @@ static int is_in_place_whole(const tg_job *j)
            (j->tile.form == TG_OUTER ? p->a.col_stride == 1 : p->a.row_stride == 1);
 }
 
-/* Are there few rows, and columns that are read in streams, where they are or converted? */
+/* Are there few rows, and columns that are read in streams, where they are or converted? Of A there
+ * is room for what is copied. */
 static int is_streamed(const tg_job *j, const tg_limits *l)
 {
     const tg_problem *p = j->p;
     const int converts = (int64_t)tg_type_size(p->a.type) != j->bytes;
     if (j->words)
         return tg_streams_words(p, j->tile);
+    const int is_read = !converts && j->plan->b_in_place && p->c.type == p->a.type;
     return j->tile.form == TG_OUTER && p->m <= tg_stream_rows(p, j->plan, l) &&
-           p->m <= j->tile.block.m && /* there is room for what is converted of A */
-           (converts ? j->tile.stages == 1 : is_in_place_whole(j));
+           p->m <= j->tile.block.m &&
+           (j->tile.stages == 1 ? converts || is_read : is_in_place_whole(j));
 }
 
 /* Are there a few lines, and many of the other operand, which lie along k? */
@@ -141,13 +143,13 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         tg_round_up((int64_t)tg_round_up(t->block.m, t->thread.m) * t->block.k * j.bytes, 64);
     j.b_bytes =
         tg_round_up((int64_t)tg_round_up(t->block.n, t->thread.n) * t->block.k * j.bytes, 64);
-    const int is_ragged = p->c.col_stride == 1 && p->b.col_stride == 1 && !(p->flags & TG_PACKED) &&
-                          j.kernel.grain && p->n % j.kernel.grain == 0;
+    const int is_ragged = p->b.col_stride == 1 && !(p->flags & TG_PACKED) && j.kernel.grain &&
+                          p->n % j.kernel.grain == 0;
     const int is_b_near = p->k <= l->l2 / 4 / j.bytes / tg_max(p->n, 1);
     j.is_flat = p->k <= TG_FLAT_K && p->n > t->thread.n && t->form == TG_OUTER;
     j.turned = turned_of(&j);
-    j.is_direct = is_ragged && j.turned != TG_TURNED_A && is_in_place_whole(&j) &&
-                  p->k <= j.slice &&
+    j.is_direct = is_ragged && p->c.col_stride == 1 && j.turned != TG_TURNED_A &&
+                  is_in_place_whole(&j) && p->k <= j.slice &&
                   (j.is_flat || (p->m <= t->block.m && (is_b_near || p->n <= t->warp.n)));
     j.is_streamed = is_ragged && !j.is_direct && j.turned != TG_TURNED_A && is_streamed(&j, l);
     j.fetches = (j.is_streamed && p->m > 2 * t->thread.m) || fetches_turned(&j, l);
@@ -206,8 +208,9 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         const int64_t rows = tg_ceil_div(j.pieces_m, j.strips.m) * j.grain.m;
         /* A line more than panels, so that rows do not share a cache set. */
         j.sums_row = tg_round_up(tg_min(t->block.n, p->n), TG_STREAM_PANEL) + 16;
-        const int is_c_beside = j.add || (int64_t)tg_type_size(p->c.type) < j.sum_bytes;
-        const int64_t planes = j.is_streamed && is_c_beside ? 2 : 1;
+        j.is_c_beside = j.is_streamed && (j.add || p->c.col_stride != 1 ||
+                                          (int64_t)tg_type_size(p->c.type) < j.sum_bytes);
+        const int64_t planes = j.is_c_beside ? 2 : 1;
         j.plane = (j.is_streamed && j.words ? TG_STREAM_ROWS : rows) * j.sums_row * j.sum_bytes;
         j.sums_bytes = tg_round_up(planes * j.plane, 64);
     }
