@@ -64,13 +64,16 @@ static void swap(tg_problem *p)
 }
 
 /* Is it best read as its transpose? A CPU takes few columns of C as rows where the many rows of A
- * lie side by side: those it reads as vectors, in long streams. */
+ * lie side by side: those it reads as vectors, in long streams, which are to be long for each
+ * thread. */
 static int is_best_swapped(const tg_context *ctx, const tg_problem *p)
 {
     const int is_known = p->a.type == p->c.type && (p->a.type == TG_F32 || p->a.type == TG_F64);
     const int two_tiles = ctx->limits.registers >= 32 ? 16 : 12;
-    return ctx->limits.l1 > 0 && is_known && !(p->flags & TG_PACKED) && p->k > 1 && p->n > 1 &&
-           p->n <= two_tiles && p->m >= 4 * p->n && p->a.row_stride == 1;
+    const int threads = tg_units(ctx), is_wide = threads > 1 && p->a.type == TG_F64;
+    return ctx->limits.l1 > 0 && is_known && !(p->flags & TG_PACKED) && p->k >= 128 && p->n > 1 &&
+           p->n <= two_tiles / (1 + is_wide) && p->m >= (threads > 1 ? 256 * threads : 4 * p->n) &&
+           p->a.row_stride == 1;
 }
 
 tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data)

@@ -345,18 +345,18 @@ static void run_small(tg_context *ctx, const char *backend)
 static void run_thin(tg_context *ctx, const char *backend)
 {
     static const char *const kinds[] = {"TN", "TT", "cNN", "cNT"};
-    static const int few[] = {2, 3, 7, 8, 12, 13, 16, 17}, ks[] = {2, 9, 70, 530};
+    static const int few[] = {2, 3, 7, 8, 12, 13, 16, 17}, ks[] = {2, 128, 140, 530};
     for (int i = 0; i < 4 * 8 * 4 * 2; i++) {
         gemm_case c = case_default(backend);
         c.type = i % 2 ? TG_F64 : TG_F32;
         snprintf(c.kind, sizeof c.kind, "%s", kinds[i / 2 % 4]);
-        const int line = few[i / 8 % 8], lines = 4 * line + i % 37;
+        c.threads = 1 + i / 5 % 2;
+        const int line = few[i / 8 % 8], lines = (c.threads == 1 ? 4 * line : 512) + i % 37;
         c.m = c.kind[0] == 'c' ? line : lines;
         c.n = c.kind[0] == 'c' ? lines : line;
         c.k = ks[i / 64];
         c.alpha = i % 3 ? 1 : -1;
         c.beta = i / 3 % 3;
-        c.threads = 1 + i / 5 % 2;
         c.workspace = 1;
         case_run(ctx, "test_gemm", &c, NULL);
     }
