@@ -152,10 +152,11 @@ static tg_status check_types(tg_context *ctx, const tg_problem *p)
     if (!sum || !tg_sum_type(b))
         return tg_fail(ctx, TG_NOT_SUPPORTED, "%c.type = %s is a type of C only", sum ? 'b' : 'a',
                        tg_type_name(sum ? b : a));
-    if (a != b && (sum != TG_I32 || tg_sum_type(b) != TG_I32))
+    const int is_gpu = ctx->limits.l1 == 0; /* whose kernels multiply a type with itself */
+    if (a != b && (is_gpu || sum != TG_I32 || tg_sum_type(b) != TG_I32))
         return tg_fail(ctx, TG_NOT_SUPPORTED,
-                       "a.type = %s and b.type = %s are not multiplied with each other",
-                       tg_type_name(a), tg_type_name(b));
+                       "a.type = %s and b.type = %s are not multiplied with each other on %s",
+                       tg_type_name(a), tg_type_name(b), ctx->device_name);
     if (c != sum && (c != a || sum != TG_F32))
         return tg_fail(ctx, TG_NOT_SUPPORTED,
                        "c.type = %s does not take the products of a.type = %s, which are in %s",

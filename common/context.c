@@ -200,10 +200,11 @@ tg_status tg_force(tg_context *ctx, const tg_tile *tile)
 
 tg_status tg_alloc(tg_context *ctx, size_t bytes, void **memory)
 {
+    if (memory)
+        *memory = NULL;
     NEED_OPEN(ctx);
     if (!memory)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "memory is NULL");
-    *memory = NULL;
     if (bytes && ctx->backend->alloc(ctx, bytes, memory))
         return ctx->status;
     return tg_succeed(ctx);

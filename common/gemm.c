@@ -50,8 +50,7 @@ static int is_swapped(const tg_problem *p)
     return p->c.row_stride == 1 && (p->c.col_stride != 1 || p->n == 1);
 }
 
-/* C^T = B^T A^T */
-static void swap(tg_problem *p)
+void tg_problem_swap(tg_problem *p)
 {
     const tg_problem q = *p;
     p->flags &= ~(uint32_t)TG_PACKED;
@@ -76,7 +75,7 @@ static int is_best_swapped(const tg_context *ctx, const tg_problem *p)
            p->a.row_stride == 1;
 }
 
-tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data)
+tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data, int *swapped)
 {
     if (tg_check_scalars(ctx, p))
         return ctx->status;
@@ -90,8 +89,9 @@ tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data)
         p->k = 0;
     if (p->k == 0)
         p->flags &= ~(uint32_t)TG_PACKED;
-    if (is_swapped(p))
-        swap(p);
+    *swapped = is_swapped(p);
+    if (*swapped)
+        tg_problem_swap(p);
     if (p->n == 1)
         p->c.col_stride = 1;
     return TG_OK;
@@ -112,8 +112,6 @@ tg_status tg_problem_choose(tg_context *ctx, const tg_problem *p)
     ctx->plans++;
     if (!tg_choose(p, &limits, stated, &ctx->plan))
         refusal = "no row of the table multiplies it there";
-    else if (limits.l1 == 0 && p->a.type != p->b.type)
-        refusal = "a GPU's kernels multiply it with its own type only";
     else if (!stated) /* what tg_force or tg_tuning_add took is there */
         refusal = ctx->backend->missing(ctx, tg_tile_at(ctx->plan.row), p->a.type);
     if (refusal)
@@ -151,16 +149,15 @@ int tg_problem_is_known(const tg_context *ctx, const tg_problem *p)
            p->c.row_stride == q->c.row_stride && p->c.col_stride == q->c.col_stride &&
            p->c.batch_stride == q->c.batch_stride && p->c.type == q->c.type &&
            p->compute == q->compute && p->flags == q->flags &&
-           (!(p->flags & TG_PACKED) || same_packed(ctx, p));
+           (!(p->flags & TG_PACKED) || (p->alpha != 0 && same_packed(ctx, p)));
 }
 
 static tg_status prepare_to_run(tg_context *ctx, tg_problem *p, int with_data, int *swapped)
 {
-    *swapped = is_swapped(p);
-    if (tg_problem_prepare(ctx, p, with_data))
+    if (tg_problem_prepare(ctx, p, with_data, swapped))
         return ctx->status;
     if (is_best_swapped(ctx, p)) {
-        swap(p);
+        tg_problem_swap(p);
         *swapped ^= 1;
     }
     return TG_OK;

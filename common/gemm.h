@@ -170,8 +170,10 @@ tg_status tg_check_apart(tg_context *ctx, const tg_problem *p, int is_b, const v
 tg_status tg_need_open(tg_context *ctx);
 /* Is it a struct that this library knows, or a longer one whose rest is 0? */
 tg_status tg_problem_check(tg_context *ctx, const tg_problem *given);
-/* Checks, and brings the problem to the form that backends take. */
-tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data);
+/* C^T = B^T A^T */
+void tg_problem_swap(tg_problem *p);
+/* Checks, and brings the problem to the form that backends take; for that, were A and B swapped? */
+tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data, int *swapped);
 /* ctx->plan and ctx->plan_bytes := how to run the prepared problem, and the workspace it takes. */
 tg_status tg_problem_choose(tg_context *ctx, const tg_problem *p);
 /* Both, or what is known already. The prepared problem, in the context or in the room for it, or

@@ -95,7 +95,8 @@ static tg_status plan_packing(tg_context *ctx, const tg_problem *given, tg_flag 
                         .k = p->k};
     memcpy(head->magic, magic, sizeof magic);
     strncpy(head->version, tg_version(), sizeof head->version - 1);
-    if (tg_problem_prepare(ctx, p, 0))
+    int swapped;
+    if (tg_problem_prepare(ctx, p, 0, &swapped))
         return ctx->status;
     tg_problem q = *p; /* whose operand cannot be read in place */
     tg_input *operand = is_of_columns(head) ? &q.b : &q.a;
@@ -219,6 +220,10 @@ tg_status tg_packed_check(tg_context *ctx, const tg_problem *p)
                        packed->registers, packed->vec_bytes, l->registers, l->vec_bytes);
     if (ctx->is_forced && !tg_tile_same(ctx->forced, packed->tile))
         return refuse_tile(ctx, letter, packed);
+    if (!ctx->is_forced && !tg_tile_keeps_order(packed->tile, *l, type))
+        return tg_fail(ctx, TG_BAD_ARGUMENT,
+                       "%c was packed for other instructions, which sum %s in another order",
+                       letter, tg_type_name(type));
     return TG_OK;
 }
 

@@ -177,7 +177,7 @@ static tg_status parse_text(const char *text, tg_tile *tile, char *reason, size_
         at += length;
         at += *at == '/';
     }
-    char canonical[96];
+    char canonical[128];
     tg_tile_print(&t, canonical, sizeof canonical);
     if (strcmp(text, canonical) != 0)
         return refuse(reason, size, "\"%s\" is to be written \"%s\"", text, canonical);

@@ -37,6 +37,15 @@ static int trans_of(const tg_problem *p)
     return a < 0 || b < 0 ? -1 : 2 * a + b;
 }
 
+/* As its users have it, who store C in rows: the chooser may have taken its columns for them. */
+static tg_problem of_rows(const tg_problem *p)
+{
+    tg_problem q = *p;
+    if (q.c.col_stride != 1 && q.c.row_stride == 1)
+        tg_problem_swap(&q);
+    return q;
+}
+
 /* The exponent of the power of two that is nearest to the size on a logarithmic scale. */
 static int bits_of(int64_t size)
 {
@@ -223,8 +232,9 @@ tg_status tg_tuning_add(tg_context *ctx, const char *text)
 
 const tg_tile *tg_tuning_find(const tg_context *ctx, const tg_problem *p)
 {
-    const int trans = trans_of(p);
-    const int64_t sizes[SIZES] = {p->m, p->n, p->k, p->batch};
+    const tg_problem q = of_rows(p);
+    const int trans = trans_of(&q);
+    const int64_t sizes[SIZES] = {q.m, q.n, q.k, q.batch};
     const int keeps_bits = ctx->limits.l1 > 0 || !(p->flags & TG_BATCH_INVARIANT);
     if (ctx->tuned_count == 0 || trans < 0 || !keeps_bits)
         return NULL;
@@ -240,6 +250,7 @@ tg_status tg_tuning_print(tg_context *ctx, const tg_problem *problem, const tg_t
     tg_status status = tg_describe(ctx, problem, &p);
     if (status)
         return status;
+    p = of_rows(&p);
     if (!tile || !text)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "%s is NULL", tile ? "line" : "tile");
     if (percent < 0)

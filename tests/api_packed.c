@@ -185,6 +185,17 @@ static void test_instruction_sets(tg_context *ctx)
         CHECK_REFUSED(lesser, tg_packed_gemm(lesser, &p, TG_B_PACKED, memory), TG_BAD_ARGUMENT,
                       "b was packed for|registers of");
     tg_close(lesser);
+    setenv("TILEGEMM_ISA", "avx512", 1); /* tiles sum bf16 in another order */
+    CHECK_INT(tg_open(&lesser, "cpu", 0), TG_OK);
+    setenv("TILEGEMM_ISA", before, 1);
+    if (tg_device_limits(lesser).vec_bytes == x.vec_bytes && x.matrix & TG_CPU_AMX &&
+        !(tg_device_limits(lesser).matrix & TG_CPU_AMX)) {
+        p = problem(TG_BF16);
+        pack(lesser, &p, TG_B_PACKED, memory);
+        REFUSED(tg_packed_gemm(ctx, &p, TG_B_PACKED, memory), TG_BAD_ARGUMENT,
+                "b was packed for other instructions|bf16");
+    }
+    tg_close(lesser);
 }
 
 /* Nothing is read where nothing is to be read, and nothing is written where nothing is. */
@@ -195,6 +206,7 @@ static void test_empty_packed(tg_context *ctx)
     tg_plan plan = TG_PLAN_INIT;
     p.alpha = 0, p.beta = 1;
     REFUSED(tg_packed_gemm(ctx, &p, TG_B_PACKED, NULL), TG_OK, "");
+    REFUSED(tg_packed_gemm(ctx, &p, TG_B_PACKED, (const void *)64), TG_OK, "");
     p.alpha = 1, p.m = 0;
     REFUSED(tg_packed_gemm(ctx, &p, TG_B_PACKED, NULL), TG_OK, "");
     p = problem(TG_F64), p.n = 0, p.b.data = NULL;
@@ -252,6 +264,10 @@ void test_packed(tg_context *ctx)
         REFUSED(tg_pack_size(ctx, &p, TG_B_PACKED, &bytes), TG_NOT_SUPPORTED, "not packed");
         REFUSED(tg_pack(ctx, &p, TG_B_PACKED, memory, 64), TG_NOT_SUPPORTED, "not packed");
         REFUSED(tg_packed_gemm(ctx, &p, TG_B_PACKED, memory), TG_NOT_SUPPORTED, "not packed");
+        void *far; /* where the host may not read */
+        CHECK_OK(ctx, tg_alloc(ctx, 4096, &far));
+        REFUSED(tg_packed_gemm(ctx, &p, TG_B_PACKED, far), TG_NOT_SUPPORTED, "not packed");
+        CHECK_OK(ctx, tg_free(ctx, far));
         return;
     }
     test_pack_arguments(ctx);
