@@ -405,7 +405,8 @@ TG_API int tg_tile_find(const char *name);
 TG_API tg_status tg_tile_parse(const char *text, tg_tile *tile, char *reason, size_t size);
 
 /* Writes the tiling as text that tg_tile_parse reads back to the same tile, cut to size with a
- * final NUL as snprintf does, and returns the length of the whole text. 128 bytes always suffice. */
+ * final NUL as snprintf does, and returns the length of the whole text. 128 bytes always suffice.
+ */
 TG_API int tg_tile_print(const tg_tile *tile, char *text, size_t size);
 
 /* In what follows, a type is that of A and B; i32 is none.

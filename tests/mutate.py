@@ -76,6 +76,8 @@ MUTATIONS = [
     ("a stream is cut between its rows", CALLS, "streams ? j.turned == TG_TURNED_A", "j.turned ? j.turned == TG_TURNED_A"),
     ("a stream's panels all add to the first one's sums", KERNEL, "        sums += nv * TG_V;\n", ""),
     ("the rest of k in turned columns is the first one's", TURNED, "of[j * TG_V + i][p];", "of[j * TG_V][p];"),
+    ("crowded columns are turned by lanes alone", TURNED, "NAME(exchange)(square, 4);", ";"),
+    ("lanes of turned columns are of one of them", TURNED, "of[x * IN_LANE + i % IN_LANE]", "of[i % IN_LANE]"),
     ("a turned corner forgets C", TURNED, "s->beta != 0 && col < columns", "0"),
     ("few columns forget C", DIRECT, "else if (p->beta != 0)", "else if (p->beta > 1e9)"),
     ("few columns lie along k", DIRECT, "if (few_k != 1) {", "if (few_k < 0) {"),

@@ -313,6 +313,13 @@ static void run_few_rows(tg_context *ctx, const char *backend)
         c.threads = 4;
         case_run(ctx, "test_gemm", &c, NULL);
     }
+    for (int i = 0; i < 2 * 2 * 4; i++) { /* lines half a page apart, or nearly */
+        gemm_case c = case_default(backend);
+        c.type = i % 2 ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "NT");
+        c.m = 1 + i / 4, c.n = 35, c.k = (i % 2 ? 256 : 512) + i / 2 % 2;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
     for (int row = 0; row < tg_tile_count(); row++) { /* more of them than a block has, converted */
         gemm_case c = case_default(backend);
         tg_tile t = tg_tile_at(row);

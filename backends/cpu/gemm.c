@@ -91,12 +91,12 @@ static tg_turned turned_of(const tg_job *j)
                : TG_NOT_TURNED;
 }
 
-/* One core with vectors of 64 bytes waits for memory, and not for the instructions that fetch. */
+/* One core of those with a large L2 waits for memory, and not for the instructions that fetch. */
 static int fetches_turned(const tg_job *j, const tg_limits *l)
 {
     const tg_problem *p = j->p;
     const int64_t lines = j->turned == TG_TURNED_B ? p->n : p->m;
-    return j->turned && j->plan->threads == 1 && l->vec_bytes >= 64 &&
+    return j->turned && j->plan->threads == 1 && l->l2 >= 2 << 20 &&
            lines * p->k * j->bytes > 24 * l->l2;
 }
 

@@ -39,6 +39,14 @@ typedef __mmask16 register_mask;
 #define LOAD_F64(at, mask) _mm512_maskz_loadu_pd((__mmask8)(mask), at)
 #define STORE_F32(at, mask, x) _mm512_mask_storeu_ps(at, mask, x)
 #define STORE_F64(at, mask, x) _mm512_mask_storeu_pd(at, (__mmask8)(mask), x)
+
+static inline __attribute__((always_inline)) __m512 load_lanes(const void *const *lane)
+{
+    __m512 x = _mm512_castps128_ps512(_mm_loadu_ps(lane[0]));
+    x = _mm512_insertf32x4(x, _mm_loadu_ps(lane[1]), 1);
+    x = _mm512_insertf32x4(x, _mm_loadu_ps(lane[2]), 2);
+    return _mm512_insertf32x4(x, _mm_loadu_ps(lane[3]), 3);
+}
 #elif defined(__AVX2__)
 enum { HAS_MASKS = 1 };
 typedef __m256 register_f32;
@@ -54,6 +62,12 @@ typedef __m256i register_mask;
     store_first_f32(at, __builtin_popcount((unsigned)_mm256_movemask_ps((__m256)(mask))), x)
 #define STORE_F64(at, mask, x) \
     store_first_f64(at, __builtin_popcount((unsigned)_mm256_movemask_pd((__m256d)(mask))), x)
+
+static inline __attribute__((always_inline)) __m256 load_lanes(const void *const *lane)
+{
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(lane[0])),
+                                _mm_loadu_ps(lane[1]), 1);
+}
 
 /* In pieces: AMD's cores take 12 cycles for a masked store. */
 static inline __attribute__((always_inline)) void store_first_f32(float *at, int count, __m256 x)
@@ -98,6 +112,12 @@ typedef int register_mask;
 #define LOAD_F64(at, mask) ((void)(mask), *(at))
 #define STORE_F32(at, mask, x) ((void)(mask), *(at) = (x))
 #define STORE_F64(at, mask, x) ((void)(mask), *(at) = (x))
+
+typedef float loose_lane __attribute__((vector_size(16), aligned(1), may_alias));
+static inline loose_lane load_lanes(const void *const *lane)
+{
+    return *(const loose_lane *)lane[0];
+}
 #endif
 
 /* Loops over the thread tile must unroll fully, or the accumulators end up in memory. */
@@ -114,8 +134,8 @@ enum { FETCHES_PACKED = VEC_BYTES == 64, FETCH_PACKED_STEPS = 32, LATE_STEPS = 6
 #else
 #define UNROLL_STEPS _Pragma("GCC unroll 2")
 #endif
-/* Memory moves by the LINE. */
-enum { LINE = 64, FETCH_STEPS = TG_FETCH_STEPS };
+/* Memory moves by the LINE; lines so many bytes apart have but two sets of L1 between them. */
+enum { LINE = 64, CROWDING = 2048, FETCH_STEPS = TG_FETCH_STEPS };
 enum { MOST_ACCUMULATORS = 40, MOST_VECTORS = 8 };
 #define LINES(bytes) ((int)((bytes) + LINE - 1) / LINE)
 

@@ -9,7 +9,12 @@
  *   b  1   b10 b11 b12 b13 ...          b01 b11 b21 b31     acc += a1 * that
  *   b  2   b20 b21 b22 b23 ...          ...
  *
- * Needs what pack.h does, and its squares. */
+ * Lanes of 16 bytes are turned as they are loaded, each from a column of its own; what is in a lane
+ * then changes places as in pack.h. But columns that crowd in a few sets of L1 would not be there
+ * for their next lane: of those a whole register is read at a time.
+ *
+ * Needs what pack.h does, and its squares; and load_lanes, a register of what lies at so many
+ * places. */
 
 /* Memory likes long runs: what a line has in its next 1024 bytes is fetched at once, and a line
  * after the other while all of them are multiplied. */
@@ -26,10 +31,35 @@ NAME(fetch_lines)(int count, const TG_T *const *of, int64_t p, int64_t left)
         }
 }
 
+/* The elements at p, p + 1, ... of TG_V columns. */
+static inline __attribute__((always_inline)) void
+NAME(turn)(WIDE(vector) * square, const TG_T *const *of, int64_t p, int is_crowded)
+{
+    enum { IN_LANE = 16 / sizeof(TG_T), LANES = TG_V / IN_LANE };
+    EACH (i, TG_V) {
+        const void *lane[LANES];
+        EACH (x, LANES)
+            lane[x] = of[x * IN_LANE + i % IN_LANE] + p + i / IN_LANE * IN_LANE;
+        if (is_crowded)
+            square[i] = *(const WIDE(loose) *)(of[i] + p);
+        else
+            square[i] = (WIDE(vector))load_lanes(lane);
+    }
+    NAME(exchange)(square, 1);
+    if (is_crowded || IN_LANE > 2)
+        NAME(exchange)(square, 2);
+    if (is_crowded) {
+        NAME(exchange)(square, 4);
+        NAME(exchange)(square, 8);
+    }
+}
+
 /* acc := a * b, from nv vectors of columns that start at `of`. With one, FMAs wait for each other;
  * but columns that are pages apart share the sets of L1, which hold eight or so. */
-static inline __attribute__((always_inline)) void
-NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, const TG_T *const *of, const tg_step *s)
+static inline __attribute__((always_inline)) void NAME(multiply_turned)(WIDE(vector) * acc, int mr,
+                                                                        int nv, int is_crowded,
+                                                                        const TG_T *const *of,
+                                                                        const tg_step *s)
 {
     const TG_T *const a = s->a;
     const int64_t a_row = s->a_row;
@@ -41,12 +71,7 @@ NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, const TG_T *const *of,
             NAME(fetch_lines)(nv * TG_V, of, p, s->ahead);
         EACH (j, nv) {
             WIDE(vector) square[TG_V];
-            EACH (i, TG_V)
-                square[i] = *(const WIDE(loose) *)(of[j * TG_V + i] + p);
-            NAME(exchange)(square, 1);
-            NAME(exchange)(square, 2);
-            NAME(exchange)(square, 4);
-            NAME(exchange)(square, 8);
+            NAME(turn)(square, of + j * TG_V, p, is_crowded);
             EACH (e, TG_V)
                 EACH (i, mr)
                     acc[i * nv + j] += a[i * a_row + p + e] * square[e];
@@ -73,7 +98,10 @@ static inline __attribute__((always_inline)) void NAME(turned_tile)(int mr, int 
     TG_T corner[TG_TURNED_ROWS * MOST], *const c = s->c;
     EACH (i, nv * TG_V)
         of[i] = (const TG_T *)s->b + tg_min(i, columns - 1) * s->b_row;
-    NAME(multiply_turned)(acc, mr, nv, of, s);
+    if (s->b_row * (int64_t)sizeof(TG_T) % CROWDING == 0)
+        NAME(multiply_turned)(acc, mr, nv, 1, of, s);
+    else
+        NAME(multiply_turned)(acc, mr, nv, 0, of, s);
     if (columns == whole) {
         WIDE(update)(acc, mr, nv, 0, WIDE(first)(0), c, s);
         return;
