@@ -66,8 +66,9 @@ typedef void tg_add(void *c, int64_t c_row, int64_t c_col, const float *tile, in
 /* Runs rounds of independent multiply-adds; returns their number of operations. */
 typedef double tg_spin(int64_t rounds, double *sink);
 
-/* A B that is read in streams: rows at a time, and columns where they are made words of. */
-enum { TG_STREAMED = 8, TG_STREAMED_WORDS = 16, TG_STREAM_PANEL = 64 };
+/* A B that is read in streams: rows at a time, more if caches have it, where no stream is to be
+ * long; and columns where they are made words of. */
+enum { TG_STREAMED = 8, TG_STREAMED_NEAR = 64, TG_STREAMED_WORDS = 16, TG_STREAM_PANEL = 64 };
 /* A B whose columns lie along k: vectors of columns at most, for TG_TURNED_ROWS of A. */
 enum { TG_TURNED_VECTORS = 2 };
 

@@ -203,6 +203,8 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.stream_rows = p->m <= TG_TURNED_ROWS ? TG_STREAMED : 2 * TG_STREAMED;
     if (j.fetches && l->l2 / tg_max(1, b_row & -b_row) >= 8 * j.stream_rows)
         j.stream_rows *= 2;
+    if (!j.fetches && p->k <= 8 * l->l2 / j.bytes / tg_ceil_div(tg_max(p->n, 1), j.strips.n))
+        j.stream_rows = TG_STREAMED_NEAR;
     j.packs_late = j.kernel.grain && tg_packs_late(p, plan, l);
     if (j.is_streamed || ((int64_t)tg_type_size(p->c.type) < j.sum_bytes && p->k > j.slice)) {
         const int64_t rows = tg_ceil_div(j.pieces_m, j.strips.m) * j.grain.m;
