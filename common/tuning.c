@@ -232,11 +232,13 @@ tg_status tg_tuning_add(tg_context *ctx, const char *text)
 
 const tg_tile *tg_tuning_find(const tg_context *ctx, const tg_problem *p)
 {
+    const int keeps_bits = ctx->limits.l1 > 0 || !(p->flags & TG_BATCH_INVARIANT);
+    if (ctx->tuned_count == 0 || !keeps_bits)
+        return NULL;
     const tg_problem q = of_rows(p);
     const int trans = trans_of(&q);
     const int64_t sizes[SIZES] = {q.m, q.n, q.k, q.batch};
-    const int keeps_bits = ctx->limits.l1 > 0 || !(p->flags & TG_BATCH_INVARIANT);
-    if (ctx->tuned_count == 0 || trans < 0 || !keeps_bits)
+    if (trans < 0)
         return NULL;
     const tg_tuned *tuned = find(ctx, key_of(p->a.type, trans, sizes, threads_of(ctx)));
     return tuned ? &tuned->tile : NULL;

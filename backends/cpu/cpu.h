@@ -66,8 +66,8 @@ typedef void tg_add(void *c, int64_t c_row, int64_t c_col, const float *tile, in
 /* Runs rounds of independent multiply-adds; returns their number of operations. */
 typedef double tg_spin(int64_t rounds, double *sink);
 
-/* A B that is read in streams: rows at a time, more if caches have it, where no stream is to be
- * long; and columns where they are made words of. */
+/* A B that is read in streams: rows at a time, from memory and from caches; those that are made
+ * words of, and their columns. */
 enum { TG_STREAMED = 8, TG_STREAMED_NEAR = 64, TG_STREAMED_WORDS = 16, TG_STREAM_PANEL = 64 };
 /* A B whose columns lie along k: vectors of columns at most, for TG_TURNED_ROWS of A. */
 enum { TG_TURNED_VECTORS = 2 };
@@ -137,7 +137,7 @@ typedef struct tg_job {
     tg_rows rows;                 /* and how those of C are shared out to tiles */
     int is_streamed;              /* few rows, and B is read once, along its rows, */
     int64_t stream_rows;          /* so many at a time, */
-    int is_c_beside;              /* for a C that kernels cannot have where it is, */
+    int is_c_beside;              /* into a copy of a C that kernels cannot have as it is, */
     tg_turned turned;             /* or there are few lines of one, and many of the other, */
     int fetches;                  /* while the kernel fetches what comes next */
     const tg_item *items;         /* their data; NULL: batch items, so many bytes apart: */

@@ -100,6 +100,20 @@ static int fetches_turned(const tg_job *j, const tg_limits *l)
            lines * p->k * j->bytes > 24 * l->l2;
 }
 
+/* How many rows of B a stream has at a time: few, and long, from memory; many if what a thread has
+ * of B stays in caches, since sums come and go with each such lot. With fetches, what is read and
+ * what is fetched must not share too few sets of L2. */
+static int64_t stream_rows_of(const tg_job *j, const tg_limits *l)
+{
+    const tg_problem *p = j->p;
+    const int64_t b_row = p->b.row_stride * j->bytes;
+    const int64_t columns = tg_ceil_div(tg_max(p->n, 1), j->strips.n);
+    if (!j->fetches && p->k <= 8 * l->l2 / j->bytes / columns)
+        return TG_STREAMED_NEAR;
+    const int64_t rows = p->m <= TG_TURNED_ROWS ? TG_STREAMED : 2 * TG_STREAMED;
+    return j->fetches && l->l2 / tg_max(1, b_row & -b_row) >= 8 * rows ? 2 * rows : rows;
+}
+
 /* If the few lines do not lie along k, they are copied. */
 static int64_t turned_bytes(const tg_job *j)
 {
@@ -199,12 +213,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         j.step.columns = (int)p->n;
         go_down(&j.step, j.rows.tall, j.rows.height);
     }
-    const int64_t b_row = p->b.row_stride * j.bytes;
-    j.stream_rows = p->m <= TG_TURNED_ROWS ? TG_STREAMED : 2 * TG_STREAMED;
-    if (j.fetches && l->l2 / tg_max(1, b_row & -b_row) >= 8 * j.stream_rows)
-        j.stream_rows *= 2;
-    if (!j.fetches && p->k <= 8 * l->l2 / j.bytes / tg_ceil_div(tg_max(p->n, 1), j.strips.n))
-        j.stream_rows = TG_STREAMED_NEAR;
+    j.stream_rows = stream_rows_of(&j, l);
     j.packs_late = j.kernel.grain && tg_packs_late(p, plan, l);
     if (j.is_streamed || ((int64_t)tg_type_size(p->c.type) < j.sum_bytes && p->k > j.slice)) {
         const int64_t rows = tg_ceil_div(j.pieces_m, j.strips.m) * j.grain.m;
