@@ -100,35 +100,46 @@ static double rate(const tg_problem *p, int row, tg_tile t, const tg_limits *l, 
 /* Can the engine fetch it, along the axis of the first stride? */
 static int is_fetched(int64_t stride, int64_t other) { return stride == 1 && other % 4 == 0; }
 
-/* What it costs to bring an operand, x by k, to the engine's order: if it lies along k, that may
- * slow every multiply-add; or it is copied first. */
+static int a_is_along_k(const tg_problem *p)
+{
+    return is_fetched(p->a.col_stride, p->a.row_stride);
+}
+static int b_is_along_k(const tg_problem *p)
+{
+    return is_fetched(p->b.row_stride, p->b.col_stride);
+}
+
+/* What it costs to bring an operand, x by k, to the engine's order: nothing if it is k-major, or
+ * lies along k and may; else it is copied first. */
 typedef struct way_in {
     double cycles;
     int is_k_major;
 } way_in;
 
 static way_in way_in_of(const tg_problem *p, int64_t x_stride, int64_t k_stride, int64_t x,
-                        double slow)
+                        int may_along_k)
 {
     if (is_fetched(x_stride, k_stride))
         return (way_in){0, 1};
-    const double items = (double)p->batch;
-    const double along_k = slow * (double)p->m * (double)p->n * (double)p->k * items;
-    const double copy = 4250 + 3.9e-3 * (double)x * (double)p->k * items;
-    const int is_k_major = !is_fetched(k_stride, x_stride) || along_k >= copy;
-    return (way_in){is_k_major ? copy : along_k, is_k_major};
+    if (may_along_k && is_fetched(k_stride, x_stride))
+        return (way_in){0, 0};
+    return (way_in){4250 + 3.9e-3 * (double)x * (double)p->k * (double)p->batch, 1};
+}
+
+/* If both lie along k, four lanes share it, if the tile has as many slices. */
+static int takes_both_along_k(const tg_problem *p, tg_tile t)
+{
+    return t.slices % 4 == 0 && a_is_along_k(p) && b_is_along_k(p);
 }
 
 /* Rows take an A along k as it lies, so A and B change places if that helps, and with them the
  * sides of a thin tile. */
 static tg_problem oriented(const tg_problem *p, tg_tile *t, const tg_limits *l)
 {
-    const int a = is_fetched(p->a.col_stride, p->a.row_stride);
-    const int b = is_fetched(p->b.row_stride, p->b.col_stride);
     const int writes_columns = tg_tile_threads(*t, l->lanes) % t->block.m == 0;
     tg_problem q = *p;
-    if (!writes_columns || is_fetched(p->b.col_stride, p->b.row_stride) || !b ||
-        (a && p->m >= p->n))
+    if (!writes_columns || is_fetched(p->b.col_stride, p->b.row_stride) || !b_is_along_k(p) ||
+        takes_both_along_k(p, *t) || (a_is_along_k(p) && p->m >= p->n))
         return q;
     q.m = p->n;
     q.n = p->m;
@@ -146,13 +157,14 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
 {
     const tg_problem turned = oriented(given, &t, l), *const p = &turned;
     const double outputs = t.thread.m * t.thread.n, loads = t.thread.m + t.thread.n;
-    const double share = 1.2 - 1.8 * loads / outputs - 0.0103 * (t.slices - 1);
+    const double share = takes_both_along_k(p, t)
+                             ? 0.88 - 0.26 * loads / outputs - 0.024 * (t.slices - 4)
+                             : 1.2 - 1.8 * loads / outputs - 0.0103 * (t.slices - 1);
     const double start = 36 + 27.5 * t.slices; /* of a block, in k */
     const int64_t resident = (int64_t)resident_blocks(t, l, 4), slots = resident * l->units;
     const int64_t steps = tg_max(1, tg_ceil_div(p->k, t.block.k));
-    const way_in a = way_in_of(p, p->a.row_stride, p->a.col_stride, p->m, 0);
-    const way_in b =
-        way_in_of(p, p->b.col_stride, p->b.row_stride, p->n, tg_is_thin(t.block) ? 1e-5 : 3.2e-5);
+    const way_in a = way_in_of(p, p->a.row_stride, p->a.col_stride, p->m, 1);
+    const way_in b = way_in_of(p, p->b.col_stride, p->b.row_stride, p->n, takes_both_along_k(p, t));
     const int may_split = !(p->flags & TG_BATCH_INVARIANT);
     const tg_edges core = p->batch == 1 && may_split && a.is_k_major && b.is_k_major
                               ? tg_edges_of(p->m, p->n, t.block, l->units, resident)

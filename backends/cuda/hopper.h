@@ -11,8 +11,8 @@
  *   +-------------------+     +-----------------------+     +--------------------------+
  *             ^------------------ empty <- | -> full -------------^
  *
- * B lies k-major in shared memory, if need be turned on its way in (hopper_load.h); A lies k-major
- * or along k, and for each there is a loop. Three properties of the hardware shape them:
+ * Both operands lie k-major in shared memory, or A lies along k, or both do, and for each there is
+ * a loop. Three properties of the hardware shape them:
  *   - Registers have two banks, and an FFMA may fetch one operand from each: a is reused from the
  *     instruction before, so b and the accumulator must differ in parity (see park).
  *   - A wide load from shared memory disturbs the FFMAs least if four neighbouring lanes read four
@@ -39,15 +39,20 @@ struct lane {
 template <tg_tile T, ways W> __device__ lane lane_of(int thread)
 {
     using mine = share<T, W>;
-    constexpr tg_mn lanes = mine::lanes, warps = tg_tile_warps(T);
+    constexpr tg_mn lanes = mine::lanes, warps = mine::warps;
     constexpr int fewer = (int)tg_min(lanes.m, lanes.n), more = (int)tg_max(lanes.m, lanes.n);
     const int warp = thread / 32, in_warp = thread % 32;
     const int straight = in_warp % fewer, skewed = (in_warp / fewer + in_warp) % more;
     const tg_mn two_by_two = {in_warp / 8 * 2 + in_warp / 2 % 2, in_warp / 4 % 2 * 2 + in_warp % 2};
-    const int lane_m = is_turned<T> ? two_by_two.m : lanes.m <= lanes.n ? straight : skewed;
-    const int lane_n = is_turned<T> ? two_by_two.n : lanes.m <= lanes.n ? skewed : straight;
-    return {warp / warps.n % warps.m * T.warp.m + lane_m * mine::piece_m,
-            warp % warps.n * T.warp.n + lane_n * mine::piece_n, warp / (warps.m * warps.n)};
+    const tg_mn of_quad = {in_warp / quad % lanes.m, in_warp / quad / lanes.m};
+    const tg_mn place = W.b_along_k          ? of_quad
+                        : is_turned<T>       ? two_by_two
+                        : lanes.m <= lanes.n ? tg_mn{straight, skewed}
+                                             : tg_mn{skewed, straight};
+    const int slice = warp / (warps.m * warps.n);
+    return {warp / warps.n % warps.m * mine::warp.m + place.m * mine::piece_m,
+            warp % warps.n * mine::warp.n + place.n * mine::piece_n,
+            W.b_along_k ? slice * quad + in_warp % quad : slice};
 }
 
 __device__ inline void load_quad(float *to, unsigned from)
@@ -70,6 +75,20 @@ template <int Count> __device__ void load_pieces(float (&to)[Count], const float
     }
 }
 
+/* Four matrices of eight rows of 16 bytes: lane l asks for row l % 8 of matrix l / 8, and gets word
+ * l % 4 of row l / 4 of each. */
+__device__ inline void load_matrices(float *to, unsigned from)
+{
+    unsigned word[4];
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
+                 : "r"(from)
+                 : "memory");
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        to[i] = __uint_as_float(word[i]);
+}
+
 template <tg_tile T> struct fragments {
     float a[T.thread.m], b[T.thread.n];
 
@@ -78,6 +97,18 @@ template <tg_tile T> struct fragments {
     {
         load_pieces(a, from_a, limits.lanes.m);
         load_pieces(b, from_b, limits.lanes.n);
+    }
+
+    /* Of four k the lane's own, from rows along k. */
+    template <ways W> __device__ void load_own(unsigned from_a, unsigned from_b)
+    {
+        using mine = share<T, W>;
+#pragma unroll
+        for (int i = 0; i < mine::m; i += quad)
+            load_matrices(a + i, from_a + i * mine::lanes.m * row_k * 4);
+#pragma unroll
+        for (int j = 0; j < mine::n; j += quad)
+            load_matrices(b + j, from_b + j * mine::lanes.n * row_k * 4);
     }
 };
 
@@ -139,9 +170,7 @@ __device__ void multiply(accumulators<T, W> &acc, const work &w, const pipeline<
                 f[(i + 1) % 2].load(next_a, next_b);
             acc.add(f[i % 2]);
         }
-        __syncwarp();
-        if (pipe.answers())
-            barrier_arrive(&pipe.empty[at.stage]);
+        pipe.leave(at.stage);
         at = next;
     }
 }
@@ -157,10 +186,10 @@ __device__ void multiply_along_k(accumulators<T, W> &acc, const work &w, const p
                                  const lane &me)
 {
     using mine = share<T, W>;
-    constexpr int piece = quad * 4, row = raw_k * 4, last = quad - 1; /* bytes */
+    constexpr int piece = quad * 4, row = row_k * 4, last = quad - 1; /* bytes */
     const int first_k = me.slice * S::slice_k;
-    const unsigned stages = shared_address(pipe.stages), first = first_k % raw_k * 4;
-    const unsigned a_0 = stages + (first_k / raw_k * T.block.m + me.row) * row + me.row % 8 * piece;
+    const unsigned stages = shared_address(pipe.stages), first = first_k % row_k * 4;
+    const unsigned a_0 = stages + (first_k / row_k * T.block.m + me.row) * row + me.row % 8 * piece;
     const unsigned b_0 = stages + (S::a + first_k * T.block.n + me.col) * 4;
     float a[mine::m][quad] = {}, b[2][mine::n] = {};
     turn<S::stages> at;
@@ -187,13 +216,77 @@ __device__ void multiply_along_k(accumulators<T, W> &acc, const work &w, const p
                 }
             }
         }
-        __syncwarp();
-        if (pipe.answers())
-            barrier_arrive(&pipe.empty[at.stage]);
+        pipe.leave(at.stage);
     }
 #pragma unroll
     for (int i = 0; i < mine::m; i++)
         acc.add_row(i, a[i][last], b[1]);
+}
+
+/* Where a lane finds each piece of four k of the rows that it asks for, in the first stage. */
+template <tg_tile T, ways W> struct rows_along_k {
+    using mine = share<T, W>;
+    static constexpr int pieces = row_k / quad;
+    unsigned a[pieces], b[pieces];
+
+    __device__ rows_along_k(const float *stage_a, const float *stage_b, const lane &me, int first_k)
+    {
+        const int in_warp = consumer_thread() % 32, matrix = in_warp / 8, asked = in_warp % 8;
+        const tg_mn own = {in_warp / quad % mine::lanes.m, in_warp / quad / mine::lanes.m};
+        const int m = me.row - own.m + asked % mine::lanes.m + matrix * mine::lanes.m;
+        const int n = me.col + (asked / mine::lanes.m - own.n) * quad + matrix;
+        const unsigned row_a = shared_address(stage_a + first_k * T.block.m + m * row_k);
+        const unsigned row_b = shared_address(stage_b + first_k * T.block.n + n * row_k);
+#pragma unroll
+        for (int i = 0; i < pieces; i++) {
+            a[i] = row_a + (m % pieces ^ i) * quad * 4;
+            b[i] = row_b + (n % pieces ^ i) * quad * 4;
+        }
+    }
+};
+
+/* Both operands along k. As matrices are loaded, each lane of a quad gets another of four k: for
+ * that it adds to the same elements of C as the others, and so the quad's lanes are slices. The
+ * body is as many k as a fetched row has, for then its places are the same in all. */
+template <tg_tile T, ways W, class S>
+__device__ void multiply_both_along_k(accumulators<T, W> &acc, const work &w,
+                                      const pipeline<S> &pipe, const lane &me)
+{
+    using rows = rows_along_k<T, W>;
+    struct place {
+        unsigned a, b; /* from the first stage's */
+    };
+    constexpr unsigned next_a = T.block.m * row_k * 4, next_b = T.block.n * row_k * 4;
+    const rows from(pipe.stages, pipe.stages + S::a, me, me.slice / quad * S::slice_k);
+    fragments<T> f[2];
+    const auto multiply_row = [&](place at, place next) {
+#pragma unroll
+        for (int i = 0; i < rows::pieces; i++) {
+            if (i < rows::pieces - 1)
+                f[(i + 1) % 2].template load_own<W>(from.a[i + 1] + at.a, from.b[i + 1] + at.b);
+            else
+                f[(i + 1) % 2].template load_own<W>(from.a[0] + next.a, from.b[0] + next.b);
+            acc.add(f[i % 2]);
+        }
+    };
+    turn<S::stages> at;
+    barrier_wait(&pipe.full[0], 0);
+    f[0].template load_own<W>(from.a[0], from.b[0]);
+    for (int step = w.steps; step > 0; step--) {
+        unsigned a = at.stage * S::stage * 4, b = a;
+#pragma unroll 1
+        for (int k = 0; k < S::slice_k - row_k; k += row_k, a += next_a, b += next_b)
+            multiply_row({a, b}, {a + next_a, b + next_b});
+        turn<S::stages> next = at;
+        if (step > 1) {
+            next.next();
+            barrier_wait(&pipe.full[next.stage], next.parity);
+        }
+        const unsigned to_next = next.stage * S::stage * 4;
+        multiply_row({a, b}, {to_next, to_next});
+        pipe.leave(at.stage);
+        at = next;
+    }
 }
 
 /* The slices of a tile lie side by side in the memory of the stages. Neighbouring columns change
@@ -203,7 +296,7 @@ template <tg_tile T, ways W>
 __device__ void park(float *memory, const accumulators<T, W> &acc, const lane &me)
 {
     using mine = share<T, W>;
-    float *to = memory + (me.slice * T.block.m + me.row) * pitch<T> + me.col;
+    float *to = memory + me.slice * slice_pitch<T> + me.row * pitch<T> + me.col;
 #pragma unroll
     for (int i = 0; i < mine::m; i++)
 #pragma unroll
@@ -220,7 +313,9 @@ __device__ void consume(const arguments &p, const work &w, const pipeline<S> &pi
 {
     const lane me = lane_of<T, W>(consumer_thread());
     accumulators<T, W> acc;
-    if constexpr (W.a_along_k)
+    if constexpr (W.b_along_k)
+        multiply_both_along_k(acc, w, pipe, me);
+    else if constexpr (W.a_along_k)
         multiply_along_k(acc, w, pipe, me);
     else
         multiply(acc, w, pipe, me);

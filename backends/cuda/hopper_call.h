@@ -33,8 +33,8 @@ inline encode_function find_encode()
 struct operand {
     const float *data;
     int64_t x_stride, k_stride, item_stride;
-    int x, k, items; /* items: 1 if all of the batch share one                    */
-    double turning;  /* microseconds that it takes if this is fetched along k     */
+    int x, k, items;  /* items: 1 if all of the batch share one */
+    bool may_along_k; /* may it be fetched along k?             */
 };
 
 inline operand operand_a(const tg_call *c)
@@ -46,21 +46,7 @@ inline operand operand_a(const tg_call *c)
             (int)c->m,
             (int)c->k,
             c->a_item == 0 ? 1 : (int)c->batch,
-            0};
-}
-
-/* To turn B on its way in disturbs the multiplication, less so if the tile is turned and has little
- * of it: measured on an H200. */
-template <tg_tile T> operand operand_b(const tg_call *c)
-{
-    return {(const float *)c->b,
-            c->b_col,
-            c->b_row,
-            c->b_item,
-            (int)c->n,
-            (int)c->k,
-            c->b_item == 0 ? 1 : (int)c->batch,
-            (is_turned<T> ? 5e-9 : 1.6e-8) * c->m * c->n * c->k * c->batch};
+            true};
 }
 
 /* How it gets into shared memory: as the loop wants it, along k, or straight from a copy. */
@@ -79,29 +65,40 @@ inline bool engine_takes(const operand &o, bool along_k)
            (uintptr_t)o.data % 16 == 0;
 }
 
-/* A copy takes a launch and the memory's time: microseconds measured on an H200. */
 inline way way_of(const operand &o)
 {
-    if (engine_takes(o, false))
-        return way::straight;
-    const double copy = 2 + (double)o.x * o.k * o.items * 8 / 3.5e6;
-    return engine_takes(o, true) && o.turning < copy ? way::along_k : way::copied;
+    return engine_takes(o, false)                   ? way::straight
+           : o.may_along_k && engine_takes(o, true) ? way::along_k
+                                                    : way::copied;
 }
 
-/* A is the operand that may lie along k, for nothing. If only B does, or both, and A is the smaller
- * copy, C' = B'A' is multiplied. */
+/* A may always lie along k, B if A does and lanes can be slices. */
+template <tg_tile T> operand operand_b(const tg_call *c)
+{
+    return {(const float *)c->b,
+            c->b_col,
+            c->b_row,
+            c->b_item,
+            (int)c->n,
+            (int)c->k,
+            c->b_item == 0 ? 1 : (int)c->batch,
+            lanes_can_be_slices<T> && way_of(operand_a(c)) == way::along_k};
+}
+
+/* If only B lies along k, or both do, may not, and A is the smaller copy, C' = B'A' is multiplied.
+ */
 template <tg_tile T> bool is_to_turn(const tg_call *c)
 {
-    const bool a = engine_takes(operand_a(c), true), b = engine_takes(operand_b<T>(c), true);
-    const bool stays = !writes_columns<T> || engine_takes(operand_b<T>(c), false) || !b;
-    return !stays && !(a && c->m >= c->n);
+    const operand a = operand_a(c), b = operand_b<T>(c);
+    return writes_columns<T> && way_of(b) == way::copied && engine_takes(b, true) &&
+           !(engine_takes(a, true) && c->m >= c->n);
 }
 
-/* Whatever its address may be. */
-inline bool lies_k_major(operand o)
+/* Whatever their addresses may be. */
+template <tg_tile T> bool lie_k_major(tg_call c)
 {
-    o.data = nullptr;
-    return way_of(o) != way::along_k;
+    c.a = c.b = nullptr;
+    return way_of(operand_a(&c)) != way::along_k && way_of(operand_b<T>(&c)) != way::along_k;
 }
 
 inline int64_t copy_pitch(const operand &o) { return tg_round_up(o.x, 32); }
@@ -117,8 +114,7 @@ template <tg_tile T> schedule schedule_of(const tg_call *call)
 {
     const int steps = (int)tg_ceil_div(call->k, T.block.k);
     const int64_t units = tg_max(1, call->units), slots = units * shape<T, ways{}>::blocks;
-    const tg_edges e = call->batch == 1 && call->has_edges && lies_k_major(operand_a(call)) &&
-                               lies_k_major(operand_b<T>(call))
+    const tg_edges e = call->batch == 1 && call->has_edges && lie_k_major<T>(*call)
                            ? tg_edges_of(call->m, call->n, T.block, units, shape<T, ways{}>::blocks)
                            : tg_edges{call->m, call->n, 0, 0};
     schedule s = {};
@@ -179,7 +175,7 @@ template <tg_tile T> int takes(const tg_call *call)
     return tiles * call->batch * tg_max(1, call->splits) < 1e9 && copied < 4e12;
 }
 
-/* The box is as wide as the block and block.k deep, or, along k, 32 k wide. */
+/* The box is as wide as the block and block.k deep, or, along k, a row wide. */
 inline bool encode(encode_function encode, CUtensorMap *map, const operand &o, int box_x, int box_k)
 {
     const bool along_k = o.x_stride != 1;
@@ -187,7 +183,7 @@ inline bool encode(encode_function encode, CUtensorMap *map, const operand &o, i
     const cuuint64_t item = o.items == 1 ? across : o.item_stride;
     const cuuint64_t size[3] = {along_k ? k : x, along_k ? x : k, (cuuint64_t)o.items};
     const cuuint64_t stride[2] = {across * 4, item * 4};
-    const cuuint32_t box[3] = {(cuuint32_t)(along_k ? raw_k : box_x),
+    const cuuint32_t box[3] = {(cuuint32_t)(along_k ? row_k : box_x),
                                (cuuint32_t)(along_k ? box_x : box_k), 1};
     const cuuint32_t every[3] = {1, 1, 1};
     return encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 3, const_cast<float *>(o.data), size,
@@ -204,7 +200,7 @@ inline operand fetched(const operand &o, void *memory, tg_prepass::copy *copy)
         return o;
     *copy = {o.data, (float *)memory, o.x_stride, o.k_stride, o.item_stride, copy_pitch(o), o.x,
              o.k,    o.items};
-    return {copy->to, 1, copy->pitch, copy->item_pitch(), o.x, o.k, o.items, 0};
+    return {copy->to, 1, copy->pitch, copy->item_pitch(), o.x, o.k, o.items, false};
 }
 
 inline void describe_c(arguments *args, const tg_call *call)
@@ -285,12 +281,13 @@ template <tg_tile T> int launch_oriented(const tg_call *call, void *stream)
     if (before.a.items || before.b.items || before.ticket_count)
         if (const int error = tg_prepass::launch(before, *call, stream))
             return error;
-    if constexpr (!is_turned<T>) /* then A lies along k */
+    if constexpr (!is_turned<T>) /* else A lies along k */
         if (a.x_stride == 1)
-            return b.x_stride == 1 ? start<T, ways{false, false}>(args, call, stream)
-                                   : start<T, ways{false, true}>(args, call, stream);
-    return b.x_stride == 1 ? start<T, ways{true, false}>(args, call, stream)
-                           : start<T, ways{true, true}>(args, call, stream);
+            return start<T, ways{false, false}>(args, call, stream);
+    if constexpr (lanes_can_be_slices<T>)
+        if (b.x_stride != 1)
+            return start<T, ways{true, true}>(args, call, stream);
+    return start<T, ways{true, false}>(args, call, stream);
 }
 
 template <tg_tile T> int launch(const tg_call *call, void *stream)

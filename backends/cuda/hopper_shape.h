@@ -3,7 +3,6 @@
  * Hopper's f32 kernel: what follows from a row of the table, and what a block is to do.
  *
  *   shared memory of a block     stages x ( A [block.k][block.m] | B [block.k][block.n] )
- *                                raw_stages x B as it is fetched along k, to be turned
  *                                barriers */
 #ifndef TG_HOPPER_SHAPE_H
 #define TG_HOPPER_SHAPE_H
@@ -15,7 +14,8 @@
 #include "launch.h"
 #include "tail.h"
 
-/* The operands that are fetched along k, because that is where their unit stride is. */
+/* The operands that are fetched along k, because that is where their unit stride is: none, A, or
+ * both. */
 struct tg_hopper_ways {
     bool a_along_k, b_along_k;
 };
@@ -28,7 +28,7 @@ using ways = tg_hopper_ways;
 constexpr tg_limits limits = {{4, 8}, 1024, 16, 255, 4, 227 << 10, 0, 0, 0, 0};
 constexpr int producers = 128; /* registers are dealt out by groups of four warps */
 constexpr int quad = 4;        /* k of one loop body, and floats of one load      */
-constexpr int raw_k = 32;      /* of a row that is fetched along k                 */
+constexpr int row_k = 32;      /* of a row that is fetched along k                 */
 constexpr int group = 8;       /* rows of tiles that are walked down together     */
 
 TG_FN bool fits(tg_tile t)
@@ -37,8 +37,8 @@ TG_FN bool fits(tg_tile t)
         return false;
     const tg_mn rep = tg_tile_rep(t, limits.lanes);
     return rep.m == 1 && rep.n == 1 && t.thread.m % quad == 0 && t.block.m <= 256 &&
-           t.block.n <= 256 && t.block.k % raw_k == 0 && t.block.k % (t.slices * quad) == 0 &&
-           raw_k % (t.block.k / t.slices) == 0 && tg_tile_threads(t, limits.lanes) % 128 == 0;
+           t.block.n <= 256 && t.block.k % row_k == 0 && t.block.k % (t.slices * quad) == 0 &&
+           row_k % (t.block.k / t.slices) == 0 && tg_tile_threads(t, limits.lanes) % 128 == 0;
 }
 
 /* The tile for C' = B'A': a thin one turns with C, and with it the lanes. */
@@ -46,44 +46,51 @@ template <tg_tile T> constexpr tg_tile across = tg_is_thin(T.block) ? tg_tile_tu
 template <tg_tile T> constexpr bool is_turned = T.thread.m *limits.lanes.m != T.warp.m;
 
 template <tg_tile T> constexpr int consumers = (int)tg_tile_threads(T, limits.lanes);
-template <tg_tile T> constexpr int pitch = T.block.n + quad; /* of a tile of C, in shared memory */
+
+/* Of a slice's tile of C in shared memory: four slices that lanes of a quad store, eight banks
+ * apart. */
+template <tg_tile T> constexpr int pitch = T.block.n + quad;
+template <tg_tile T> constexpr int slice_pitch = T.block.m *pitch<T> + 2 * quad;
 
 /* Both operands must lie k-major. */
 template <ways W> constexpr bool has_edges = !W.a_along_k && !W.b_along_k;
 
 template <tg_tile T> constexpr bool writes_columns = consumers<T> % T.block.m == 0;
 
-/* What a lane has of its warp's part of C. Of an A along k it holds four k at once: there it has
- * fewer rows and more columns, if the warp's part allows. Rows along k are dealt out one by one:
- * eight neighbours lie in different banks. */
+/* If both operands lie along k, the lanes of a quad are four slices: each takes every fourth k. */
+template <tg_tile T> constexpr bool lanes_can_be_slices = T.slices % quad == 0 && !is_turned<T>;
+
+/* What a lane has of its warp's part of C. Of an A along k alone it holds four k at once: there it
+ * has fewer rows and more columns, if the warp's part allows. Rows along k are dealt out one by
+ * one: eight neighbours lie in different banks. */
 template <tg_tile T, ways W> struct share {
-    static constexpr bool flat = W.a_along_k && T.thread.n < T.thread.m &&
+    static constexpr bool flat = W.a_along_k && !W.b_along_k && T.thread.n < T.thread.m &&
                                  T.thread.n * limits.lanes.n == T.warp.m &&
                                  T.thread.m * limits.lanes.m == T.warp.n;
-    static constexpr tg_mn lanes =
-        flat || is_turned<T> ? tg_mn{limits.lanes.n, limits.lanes.m} : limits.lanes;
+    static constexpr tg_mn lanes = W.b_along_k            ? tg_mn{4, 2}
+                                   : flat || is_turned<T> ? tg_mn{limits.lanes.n, limits.lanes.m}
+                                                          : limits.lanes;
     static constexpr int m = flat ? T.thread.n : T.thread.m, n = flat ? T.thread.m : T.thread.n;
     static constexpr int piece_m = W.a_along_k ? 1 : quad, piece_n = quad;
+    static constexpr tg_mn warp = {lanes.m * m, lanes.n *n};
+    static constexpr tg_mn warps = {T.block.m / warp.m, T.block.n / warp.n};
+    static constexpr int slices = T.slices / (W.b_along_k ? quad : 1); /* of warps */
 };
 
 /* Sizes in shared memory count floats. */
 template <tg_tile T, ways W> struct shape {
     static constexpr int threads = consumers<T> + producers;
-    static constexpr int slice_k = T.block.k / T.slices;
+    static constexpr int slice_k = T.block.k / share<T, W>::slices;
 
     static constexpr int a = T.block.m * T.block.k, b = T.block.n * T.block.k, stage = a + b;
-    static constexpr int raw = W.b_along_k ? b : 0, ready = stage - raw;
     static constexpr int blocks = threads <= 256 && T.stages * stage < 113 << 8 ? 2 : 1;
     static constexpr int memory = (blocks == 2 ? 112 : 226) << 8;
-    static constexpr int stages = T.stages * stage + raw <= memory ? T.stages : T.stages - 1;
-    static constexpr int raw_stages =
-        raw ? (int)tg_min(stages - 1, (memory - stages * stage) / raw) : 0;
-    static constexpr int parked = T.slices * T.block.m * pitch<T>;
-    static constexpr int floats = (int)tg_max(stages * stage + raw_stages * raw, parked);
-    static constexpr int barriers = 2 * stages + raw_stages;
+    static constexpr int stages = T.stages;
+    static constexpr int floats = (int)tg_max(stages * stage, T.slices *slice_pitch<T>);
+    static constexpr int barriers = 2 * stages;
     static constexpr int bytes = floats * 4 + barriers * 8 + 8; /* and a word: who is last */
     static constexpr int alone = (int)tg_max(bytes, 116 << 10); /* too much for two blocks */
-    static_assert(floats <= memory && (raw == 0 || raw_stages > 0));
+    static_assert(floats <= memory);
 
     static constexpr int consumer_registers = blocks == 2 && !W.a_along_k ? 216 : 232;
     static constexpr int producer_registers = blocks == 2 ? 256 - consumer_registers : 40;

@@ -56,7 +56,7 @@ template <tg_tile T> struct parked_slices {
         vector<Wide> sum = vector<Wide>::read(from);
 #pragma unroll
         for (int slice = 1; slice < T.slices; slice++)
-            sum = sum.plus(vector<Wide>::read(from + slice * T.block.m * pitch<T>));
+            sum = sum.plus(vector<Wide>::read(from + slice * slice_pitch<T>));
         if constexpr (Wide == quad)
             sum = {sum.x[1], sum.x[0], sum.x[3], sum.x[2]};
         return sum;
