@@ -160,6 +160,11 @@ static int measure_roof(bench *b)
 }
 
 /* -------------------------------------------------------------------------------------- running */
+double bench_reading_share(const bench *b, const cli_runner *runner, const cli_case *one)
+{
+    return cli_least_traffic(one->shape, b->options->type) / runner->median / b->reading;
+}
+
 static int run_case(bench *b, int index)
 {
     const cli_options *o = b->options;
@@ -171,6 +176,9 @@ static int run_case(bench *b, int index)
     rc = cli_race(&b->machine, &work, b->runners, b->own_count + b->peer_count,
                   (cli_rounds){1, b->rounds, SECONDS}, &b->peak);
     b->after = cli_read_clocks(&b->machine);
+    const double cold = (double)cli_cold_bytes(&b->machine) / 2;
+    const int is_cold = b->machine.is_host && cli_least_traffic(one->shape, o->type) >= cold;
+    b->reading = is_cold ? cli_bandwidth(&b->machine) : 0;
     cli_work_free(&b->machine, &work);
     if (rc != CLI_OK)
         return rc;

@@ -16,6 +16,7 @@ typedef struct bench {
     cli_runner *runners; /* tilegemm's, then the peers' */
     int own_count;
     double peak, bandwidth;   /* peak: the last; bandwidth: 0 if it was not asked for */
+    double reading;           /* of the host's memory, beside a case that no cache holds, or 0 */
     cli_clocks before, after; /* all of the races; `after` is read after each */
     cli_rate rate;
     int name_width;
@@ -24,6 +25,9 @@ typedef struct bench {
     cli_point *points; /* of the roofline, if it is asked for */
     int point_count, wrong;
 } bench;
+
+/* The share of that rate at which the least that must be read and written has moved. */
+double bench_reading_share(const bench *b, const cli_runner *runner, const cli_case *one);
 
 /* bench_table.c: one line for each of tilegemm's runners */
 void bench_print_heading(const bench *b);

@@ -53,8 +53,10 @@ static void print_ratios(const bench *b, const cli_runner *runner)
     printf("]");
 }
 
-static void print_runner(const bench *b, const cli_runner *runner, cli_shape shape, int is_first)
+static void print_runner(const bench *b, const cli_runner *runner, const cli_case *one,
+                         int is_first)
 {
+    const cli_shape shape = one->shape;
     printf("%s\n   {\"name\": ", is_first ? "" : ",");
     cli_print_json_text(runner->name);
     if (!runner->peer)
@@ -66,6 +68,8 @@ static void print_runner(const bench *b, const cli_runner *runner, cli_shape sha
            cli_gflops(shape, runner->median), cli_gflops(shape, runner->best),
            (long long)runner->verdict.checked, fmin(runner->verdict.worst, 1e300),
            runner->verdict.worst > 1 ? "false" : "true");
+    if (b->reading > 0)
+        printf(", \"share_of_reading\": %.4g", bench_reading_share(b, runner, one));
     for (int i = 0; i < runner->sample_count; i++)
         printf("%s%.6g", i ? ", " : ", \"samples_ms\": [", 1e3 * runner->samples[i]);
     printf("]");
@@ -83,10 +87,12 @@ void bench_json_case(const bench *b, const cli_case *one, int is_first)
            "\"peak_gflops\": %.6g",
            (long long)s->m, (long long)s->n, (long long)s->k, (long long)s->batch, one->trans,
            b->peak / 1e9);
+    if (b->reading > 0)
+        printf(", \"reading_gbytes\": %.6g", b->reading / 1e9);
     print_clocks("\"clocks\"", &b->after);
     printf(", \"runs\": [");
     for (int i = 0; i < b->own_count + b->peer_count; i++)
-        print_runner(b, &b->runners[i], *s, i == 0);
+        print_runner(b, &b->runners[i], one, i == 0);
     printf("]}");
     fflush(stdout);
 }

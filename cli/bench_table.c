@@ -65,6 +65,8 @@ static void print_row(const bench *b, const cli_runner *runner, const cli_case *
     }
     printf("  ");
     cli_print_bar(share, BAR);
+    if (b->reading > 0)
+        printf("  %.0f %% of reading", 100 * bench_reading_share(b, runner, one));
     if (*one->label)
         printf("  %s", one->label);
     printf("\n");
@@ -89,6 +91,9 @@ void bench_print_means(const bench *b)
     printf(
         "of peak: of the multiply-adds alone that this machine did in the same rounds; times are "
         "medians\n");
+    if (b->machine.is_host)
+        printf(
+            "of reading: what must be moved, beside reading memory as fast as these threads can\n");
     if (b->own_count > 1)
         printf("the chooser reaches %.1f %% of the best tiling, geometric mean\n",
                100 * exp(b->log_chooser / count));

@@ -98,6 +98,11 @@ def groups_of(log):
     return {name: results for name, results in groups.items() if name and len(results) >= FEW}
 
 
+def reading(run):
+    """Of a product that no cache holds: the share of the rate at which memory can be read."""
+    return f", {100 * run['share_of_reading']:.0f} % of reading" if "share_of_reading" in run else ""
+
+
 def bench_table(log):
     rate, scale = rate_of([run["gflops"] for result in log["results"] for run in result["runs"]])
     head = ["m × n × k", rate, "of peak"] + [x for peer in peers_of(log) for x in (peer, "×")]
@@ -106,7 +111,7 @@ def bench_table(log):
         runs = {run["name"]: run for run in result["runs"]}
         own = result["runs"][0]
         row = [problem(result), f"{own['gflops'] / scale:.1f}",
-               f"{100 * own['gflops'] / result['peak_gflops']:.0f} %"]
+               f"{100 * own['gflops'] / result['peak_gflops']:.0f} %" + reading(own)]
         for peer in peers_of(log):
             row += [f"{runs[peer]['gflops'] / scale:.1f}", f"{ratio(result, peer):.2f}"]
         rows.append(row)

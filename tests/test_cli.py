@@ -242,6 +242,12 @@ def test_bench_json(t):
     t.expect(one["splits"] == 1 and one["tail"] == "whole" and "x" in one["tile"], "the plan", run)
     t.expect(report["rounds"] == 3 and "--json" in report["command"] and
              re.match(r"\d{4}-\d\d-\d\d ", report["date"]), "the conditions", run)
+    t.expect("share_of_reading" not in one, "a small product is in a cache", run)
+    run = t.good("bench", "1x9000x9000", "--rounds", 1, "--json", "--threads", 1)
+    result = json.loads(run.out)["results"][0]
+    share = 4 * 9000 * 9002 / result["runs"][0]["median_ms"] / 1e6 / result["reading_gbytes"]
+    t.expect(abs(result["runs"][0]["share_of_reading"] / share - 1) < .01 and share > .2,
+             "the rate of reading", run)
 
 
 def test_bench_lists(t):
