@@ -87,6 +87,89 @@ void test_edges(void)
     tg_close(ctx);
 }
 
+/* ----------------------------------------------------------------------------------- addresses */
+
+enum { HIGH = 68, BROAD = 132, DEEP = 100, PLACE = BROAD * DEEP + 64 }; /* lines are vectors' */
+
+typedef struct placed {
+    float *host, *device; /* from device[0] on, and once more from device[PLACE + 1] on */
+} placed;
+
+static int place(tg_context *ctx, placed *x, uint64_t seed)
+{
+    void *memory = NULL;
+    x->host = malloc(PLACE * sizeof(float));
+    if (!x->host || tg_alloc(ctx, (2 * PLACE + 1) * sizeof(float), &memory))
+        return 0;
+    x->device = memory;
+    for (int i = 0; i < PLACE; i++)
+        x->host[i] = (float)(test_hash((uint64_t)i + (seed << 32)) % 9) - 4;
+    return !tg_upload(ctx, x->device, x->host, PLACE * sizeof(float)) &&
+           !tg_upload(ctx, x->device + PLACE + 1, x->host, PLACE * sizeof(float));
+}
+
+static int wrong_elements(const tg_problem *p, const float *a, const float *b, const float *c)
+{
+    int wrong = 0;
+    for (int i = 0; i < HIGH; i++)
+        for (int j = 0; j < BROAD; j++) {
+            float sum = 0;
+            for (int k = 0; k < DEEP; k++)
+                sum += a[i * p->a.row_stride + k * p->a.col_stride] *
+                       b[k * p->b.row_stride + j * p->b.col_stride];
+            wrong += sum != c[i * BROAD + j];
+        }
+    return wrong;
+}
+
+/* Operands whose bases are off by one element, each alone and all: each takes its own way in. */
+static void run_addresses(tg_context *ctx, const char *row, const placed x[3])
+{
+    static float c[PLACE];
+    for (int i = 0; i < 4 * 8; i++) {
+        const int at = i % 4, bt = at / 2, odd = i / 4;
+        const float *of[3];
+        for (int j = 0; j < 3; j++)
+            of[j] = x[j].device + (odd >> j & 1 ? PLACE + 1 : 0);
+        tg_problem p = TG_PROBLEM_INIT;
+        p.m = HIGH, p.n = BROAD, p.k = DEEP;
+        p.a = (tg_input){of[0], at % 2 ? 1 : DEEP, at % 2 ? HIGH : 1, 0, TG_F32};
+        p.b = (tg_input){of[1], bt ? 1 : BROAD, bt ? DEEP : 1, 0, TG_F32};
+        p.c = (tg_output){(void *)(uintptr_t)of[2], BROAD, 1, 0, TG_F32};
+        for (int e = 0; e < PLACE; e++)
+            c[e] = NAN;
+        CHECK(!tg_upload(ctx, p.c.data, c, sizeof c));
+        CHECK_SAY(!tg_gemm(ctx, &p), "%s: %s", row, tg_last_error(ctx));
+        CHECK(!tg_download(ctx, c, p.c.data, sizeof c));
+        const int wrong = wrong_elements(&p, x[0].host, x[1].host, c);
+        CHECK_SAY(wrong == 0, "%s %s%s, bases of%s%s%s off by one: %d elements are wrong", row,
+                  at % 2 ? "T" : "N", bt ? "T" : "N", odd & 1 ? " A" : "", odd & 2 ? " B" : "",
+                  odd & 4 ? " C" : "", wrong);
+    }
+}
+
+void test_addresses(void)
+{
+    tg_context *ctx = gpu_open(0);
+    placed x[3] = {{NULL, NULL}, {NULL, NULL}, {NULL, NULL}};
+    int rows = 0;
+    if (CHECK(place(ctx, &x[0], 1) && place(ctx, &x[1], 2) && place(ctx, &x[2], 3)))
+        for (int row = 0; row < tg_tile_count(); row++) {
+            const tg_tile tile = tg_tile_at(row);
+            if (tg_tile_refusal(ctx, &tile, TG_F32))
+                continue;
+            CHECK(!tg_force(ctx, &tile));
+            run_addresses(ctx, tg_tile_name(row), x);
+            rows++;
+        }
+    CHECK_SAY(rows > 20, "only %d rows ran", rows);
+    for (int i = 0; i < 3; i++) {
+        free(x[i].host);
+        CHECK(!tg_free(ctx, x[i].device));
+    }
+    tg_close(ctx);
+}
+
 /* --------------------------------------------------------------------------------------- batch */
 
 enum { ITEMS = 70000, M = 3, N = 2, K = 5 };
