@@ -253,8 +253,8 @@ static inline int tg_is_cut(const tg_plan *plan) { return plan->strips.m * plan-
 static inline int64_t tg_stream_rows(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
     const tg_tile t = plan->tile;
-    const int converts = tg_type_size(p->a.type) != (size_t)tg_kernel_bytes(p->a.type, *l, t);
-    return (l->vec_bytes >= 64 && plan->threads == 1 && !converts ? 4 : 2) * t.thread.m;
+    const int is_byte = tg_type_size(p->a.type) == 1;
+    return (l->vec_bytes >= 64 && plan->threads == 1 && !is_byte ? 4 : 2) * t.thread.m;
 }
 
 /* Is it a few rows, of which so many words of B are used at once that it is best read where it is?

@@ -19,7 +19,7 @@ import tempfile
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CALLS, KERNEL, PACK = "backends/cpu/gemm.c", "backends/cpu/microkernel.h", "backends/cpu/pack.h"
 LOOPS, STAGE, DIRECT = (f"backends/cpu/{name}.h" for name in ("loops", "stage", "direct"))
-TURNED = "backends/cpu/turned.h"
+TURNED, KERNELS = "backends/cpu/turned.h", "backends/cpu/kernels.c"
 CONVERT, WORDS = "backends/cpu/convert.h", "backends/cpu/words.h"
 WORDS_PACK = "backends/cpu/words_pack.h"
 CALL, CHECK, TILE, PICK = "common/gemm.c", "common/check.c", "common/tile.h", "common/pick.c"
@@ -49,8 +49,8 @@ MUTATIONS = [
      "x.converts || (p->a.col_stride != 1 && !j->words)", "x.converts"),
     ("C is read when beta is 0", KERNEL, "if (beta == 0)", "if (beta != beta)"),
     ("alpha is lost", KERNEL, "acc[i] *= alpha;", ";"),
-    ("zeros of A are skipped", KERNEL, "acc[i * nv + j] += a[i * a_row] * b_now[j];",
-     "if (a[i * a_row] != 0) acc[i * nv + j] += a[i * a_row] * b_now[j];"),
+    ("zeros of A are skipped", KERNEL, "acc[i * nv + j] += a[i * a_row] * b[j];",
+     "if (a[i * a_row] != 0) acc[i * nv + j] += a[i * a_row] * b[j];"),
     ("beta is applied for each block of k", LOOPS, "is_first = a->ks.begin + k0 == 0",
      "is_first = k0 == 0"),
     ("beta is applied for each slice of k", LOOPS, "is_first = a->ks.begin + k0 == 0",
@@ -122,6 +122,12 @@ MUTATIONS = [
     ("streams: all rows of A are the first", DIRECT, "s->a_row = s->k;", "s->a_row = 0;"),
     ("streams: the sums of the block before go on", DIRECT, "s.begins_with_sums = k % block_k > 0;",
      "s.begins_with_sums = k > 0;"),
+    ("halves: streams take bf16 for f16", KERNELS, "if (CONVERTS(ctype) && step->b_type == TG_F16)", "if (CONVERTS(ctype) && step->b_type)"),
+    ("halves: a stream's panels are as far apart as of f32", KERNEL, "        b += nv * TG_V * bytes;", "        b += nv * TG_V * sizeof(TG_T);"),
+    ("halves: a stream's rows are as far apart as of f32", KERNEL, "b_row = s->b_row * bytes, sums_row", "b_row = s->b_row * sizeof(TG_T), sums_row"),
+    ("halves: the end of a sum is not converted", DIRECT, "tg_is_stream(s, j->kernel.columns) ?", "s->columns == j->kernel.columns ?"),
+    ("halves: ragged columns are not converted", DIRECT, "tg_is_stream(s, j->kernel.columns) ?", "tg_is_stream(s, s->columns) ?"),
+    ("halves: a run of panels is converted once", DIRECT, "is_there && !j->words;", "!j->words;"),
     ("directly: the last columns are left out", DIRECT, "s.columns = (int)tg_min(thread_n, cols.end - n);\n        s.a = a;",
      "s.columns = (int)tg_min(thread_n, cols.end - n - (cols.end - n > thread_n / 2));\n"
      "        s.a = a;"),
@@ -253,7 +259,7 @@ def machine_has(flag):
         return flag in file.read()
 
 
-NEEDS = {"words:": "avx512_vnni", "late:": "avx512f"}
+NEEDS = {"words:": "avx512_vnni", "late:": "avx512f", "halves:": "f16c"}
 
 
 def can_show(mutation):
@@ -330,7 +336,7 @@ def main():
             print(f"{mutation[0]:45} {caught or 'NOT CAUGHT'}", flush=True)
     left_out = [mutation[0] for mutation in wanted if not can_show(mutation)]
     if left_out:
-        print("left out, for want of AVX-512 or VNNI here:", "; ".join(left_out))
+        print("left out, for want of F16C, AVX-512 or VNNI here:", "; ".join(left_out))
     planted = len(wanted) - len(left_out)
     print(f"{passed} passed, {planted - passed} failed")
     return passed < planted

@@ -273,8 +273,8 @@ const tg_words *tg_cpu_words(const tg_isa *isa, tg_tile tile, tg_type a, tg_type
 tg_kernel tg_cpu_kernel(const tg_isa *isa, tg_tile tile, tg_type a, tg_type b)
 {
     const tg_words *words = tile.inst.k > 1 ? tg_cpu_words(isa, tile, a, b) : NULL;
-    const tg_kernel of_words = {words ? words->run : NULL, 1};
-    tg_kernel found = {NULL, 0};
+    const tg_kernel of_words = {.run = words ? words->run : NULL, .grain = 1};
+    tg_kernel found = {.run = NULL};
     for (int row = 0; row < tg_tile_count(); row++) {
         const tg_tile t = tg_tile_at(row);
         const tg_kernel kernel = tile.inst.k > 1 ? of_words : isa->kernels[tg_cpu_kind(a)][row];

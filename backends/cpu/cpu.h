@@ -44,6 +44,7 @@ typedef struct tg_step {
      * each of k, so many bytes from one to the next. NULL: nothing is. */
     const char *coming;
     int64_t coming_row;
+    tg_type b_type; /* f16 or bf16, if a stream (tg_is_stream) is to convert B; else 0 */
     double alpha, beta;
 } tg_step;
 
@@ -51,7 +52,7 @@ typedef struct tg_step {
  * grain, which is 1 or vec. With grain 0 it always does all of the tile. */
 typedef struct tg_kernel {
     void (*run)(const tg_step *step); /* NULL where the registers are too small or too few */
-    int grain;
+    int grain, columns;               /* of a whole tile */
 } tg_kernel;
 
 /* to[o * to_outer + i * to_inner] = from[o * from_outer + i * from_inner], outer x inner elements
@@ -71,6 +72,12 @@ typedef double tg_spin(int64_t rounds, double *sink);
 enum { TG_STREAMED = 8, TG_STREAMED_NEAR = 64, TG_STREAMED_WORDS = 16, TG_STREAM_PANEL = 64 };
 /* A B whose columns lie along k: vectors of columns at most, for TG_TURNED_ROWS of A. */
 enum { TG_TURNED_VECTORS = 2 };
+
+/* Some of k in the middle of a sum, and all columns of a kernel: it has a body for that. */
+static inline int tg_is_stream(const tg_step *s, int columns)
+{
+    return s->leaves_sums && s->k % TG_STREAMED == 0 && s->columns == columns;
+}
 
 /* Products of words (words.h, amx.h), for two types and an instruction. */
 typedef struct tg_words {
@@ -97,6 +104,7 @@ typedef struct tg_isa {
      * TG_TURNED_VECTORS vectors of so many. Of a column there are `ahead` elements to fetch. */
     void (*turned[TG_CPU_KINDS])(const tg_step *step);
     int turned_columns[TG_CPU_KINDS];
+    int streams_halves;    /* can streams convert f16 and bf16? */
     const tg_words *words; /* up to one without types */
 } tg_isa;
 
@@ -137,6 +145,7 @@ typedef struct tg_job {
     tg_rows rows;                 /* and how those of C are shared out to tiles */
     int is_streamed;              /* few rows, and B is read once, along its rows, */
     int64_t stream_rows;          /* so many at a time, */
+    tg_type stream_type;          /* which kernels convert, or 0, */
     int is_c_beside;              /* into a copy of a C that kernels cannot have as it is, */
     tg_turned turned;             /* or there are few lines of one, and many of the other, */
     int fetches;                  /* while the kernel fetches what comes next */

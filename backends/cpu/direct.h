@@ -136,8 +136,9 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
  *        | -> -> -> -> -> -> |  stream_rows of them, panel by panel
  *        | -> -> -> -> -> -> |  the next ones: each panel's sums go on where they were left
  *
- * An element's sum is made in the same order as in a block. Types that kernels do not know are
- * converted piece by piece, which stay in L1; a C of such a type is kept beside it meanwhile. */
+ * An element's sum is made in the same order as in a block. Of types that kernels do not know, B is
+ * converted as it is loaded, if it is f16 or bf16 in whole panels and no sum ends; else piece by
+ * piece, which stay in L1. A C of such a type is kept beside it meanwhile. */
 typedef struct stream {
     int converts, copies_a;
     int64_t a_bytes, b_bytes, c_bytes; /* of elements */
@@ -159,17 +160,20 @@ static void read_a(const tg_job *j, const team *t, const stream *x, const char *
     s->a_row = s->k;
 }
 
-static void read_b(const tg_job *j, const team *t, const stream *x, const char *b, tg_step *s)
+/* Is it read where it is? */
+static int read_b(const tg_job *j, const team *t, const stream *x, const char *b, tg_step *s)
 {
     const tg_problem *p = j->p;
     s->b = b;
     s->b_row = p->b.row_stride;
-    if (!x->converts)
-        return;
+    s->b_type = tg_is_stream(s, j->kernel.columns) ? j->stream_type : (tg_type)0;
+    if (!x->converts || s->b_type)
+        return 1;
     j->isa->widen[p->b.type - 1](t->b, j->tile.thread.n, 1, b, p->b.row_stride, 1, s->k,
                                  s->columns);
     s->b = t->b;
     s->b_row = j->tile.thread.n;
+    return 0;
 }
 
 /* C has its sums, of a slice of k or of all of it, if they waited beside it. */
@@ -186,13 +190,13 @@ static void finish_slice(const tg_job *j, const stream *x, int is_first, int is_
 
 /* The same columns for all rows, a tile of them at a time: what was read of B is in L1 or L2 then.
  * Each fetches a line of what comes. */
-static void run_rows(const tg_job *j, void (*run)(const tg_step *), tg_step s)
+static void run_rows(const tg_job *j, void (*run)(const tg_step *), tg_step s, int64_t b_bytes)
 {
     const char *const coming = s.coming;
     int64_t fetched = 0;
     for (int64_t left = j->rows.tall + j->rows.low; left > 0; left--, fetched += LINE) {
         s.rows = j->rows.height - (left <= j->rows.low);
-        s.coming = coming && fetched < j->tile.thread.n * j->bytes ? coming + fetched : NULL;
+        s.coming = coming && fetched < j->tile.thread.n * b_bytes ? coming + fetched : NULL;
         run(&s);
         s.a = (const char *)s.a + s.rows * s.a_row * j->bytes;
         s.c = (char *)s.c + s.rows * s.c_row * j->sum_bytes;
@@ -214,11 +218,10 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                 .beside = t->sums + j->plane};
     x.converts = x.a_bytes != j->bytes;
     x.copies_a = x.converts || (p->a.col_stride != 1 && !j->words);
-    const int runs_on = !x.converts && !j->words; /* from panel to panel */
     tg_step s = {.a_col = 1,
                  .c_row = j->is_c_beside ? j->sums_row : p->c.row_stride,
                  .sums_row = j->sums_row,
-                 .coming_row = p->b.row_stride * bytes,
+                 .coming_row = p->b.row_stride * x.b_bytes,
                  .b_next = panel,
                  .c_next = panel,
                  .alpha = j->add ? 1 : p->alpha};
@@ -233,20 +236,24 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
         for (int64_t k = 0; k < p->k; k += s.k) {
             const int64_t k_end = tg_min(p->k, tg_round_down(k, block_k) + block_k);
             s.k = tg_min(rows_at_once, k_end - k);
+            if (j->stream_type && k + s.k == k_end && s.k > TG_STREAMED)
+                s.k = tg_round_down(s.k - 1, TG_STREAMED); /* a sum ends in a short piece */
             s.begins_with_sums = k % block_k > 0;
             s.leaves_sums = k + s.k < k_end;
             s.beta = j->add ? 0 : k < block_k ? p->beta : 1;
             read_a(j, t, &x, item.a, k, &s);
             for (int64_t at = n; at < n_end; at += panel * (1 + s.more)) {
                 s.columns = (int)tg_min(panel, n_end - at);
+                const int is_there = read_b(
+                    j, t, &x, (const char *)item.b + (k * p->b.row_stride + at) * x.b_bytes, &s);
+                const int runs_on = is_there && !j->words; /* from panel to panel */
                 s.more = runs_on ? tg_max(0, (n_end - at) / panel - 1) : 0;
-                read_b(j, t, &x, (const char *)item.b + (k * p->b.row_stride + at) * x.b_bytes, &s);
                 s.c = c + (at - n) * bytes;
                 s.sums = t->sums + (at - n) * bytes;
                 s.coming = NULL;
-                if (j->fetches && k + 2 * s.k <= p->k)
+                if (j->fetches && is_there && k + 2 * s.k <= p->k)
                     s.coming = (const char *)s.b + s.k * s.coming_row;
-                run_rows(j, run, s);
+                run_rows(j, run, s, x.b_bytes);
             }
             if (!s.leaves_sums)
                 finish_slice(j, &x, k < block_k, k + s.k == p->k);

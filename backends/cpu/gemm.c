@@ -214,6 +214,8 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         go_down(&j.step, j.rows.tall, j.rows.height);
     }
     j.stream_rows = stream_rows_of(&j, l);
+    j.stream_type =
+        tg_type_size(p->b.type) == 2 && isa->streams_halves && !j.words ? p->b.type : (tg_type)0;
     j.packs_late = j.kernel.grain && tg_packs_late(p, plan, l);
     if (j.is_streamed || ((int64_t)tg_type_size(p->c.type) < j.sum_bytes && p->k > j.slice)) {
         const int64_t rows = tg_ceil_div(j.pieces_m, j.strips.m) * j.grain.m;

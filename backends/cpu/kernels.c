@@ -39,6 +39,11 @@ typedef __mmask16 register_mask;
 #define LOAD_F64(at, mask) _mm512_maskz_loadu_pd((__mmask8)(mask), at)
 #define STORE_F32(at, mask, x) _mm512_mask_storeu_ps(at, mask, x)
 #define STORE_F64(at, mask, x) _mm512_mask_storeu_pd(at, (__mmask8)(mask), x)
+enum { HAS_HALVES = 1 };
+#define WIDEN_F16(at) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(at)))
+#define WIDEN_BF16(at)   \
+    _mm512_castsi512_ps( \
+        _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(at))), 16))
 
 static inline __attribute__((always_inline)) __m512 load_lanes(const void *const *lane)
 {
@@ -62,6 +67,11 @@ typedef __m256i register_mask;
     store_first_f32(at, __builtin_popcount((unsigned)_mm256_movemask_ps((__m256)(mask))), x)
 #define STORE_F64(at, mask, x) \
     store_first_f64(at, __builtin_popcount((unsigned)_mm256_movemask_pd((__m256d)(mask))), x)
+enum { HAS_HALVES = 1 };
+#define WIDEN_F16(at) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(at)))
+#define WIDEN_BF16(at)   \
+    _mm256_castsi256_ps( \
+        _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(at))), 16))
 
 static inline __attribute__((always_inline)) __m256 load_lanes(const void *const *lane)
 {
@@ -112,6 +122,9 @@ typedef int register_mask;
 #define LOAD_F64(at, mask) ((void)(mask), *(at))
 #define STORE_F32(at, mask, x) ((void)(mask), *(at) = (x))
 #define STORE_F64(at, mask, x) ((void)(mask), *(at) = (x))
+enum { HAS_HALVES = 0 };
+#define WIDEN_F16(at) *(const float *)(at)
+#define WIDEN_BF16(at) *(const float *)(at)
 
 typedef float loose_lane __attribute__((vector_size(16), aligned(1), may_alias));
 static inline loose_lane load_lanes(const void *const *lane)
@@ -260,17 +273,13 @@ static int is_packed(const tg_step *s, int mr, int nr, tg_form form)
            (form == TG_OUTER || s->a_col == s->rows);
 }
 
-static int is_stream(const tg_step *s, int nr)
-{
-    return s->leaves_sums && s->k % TG_STREAMED == 0 && s->columns == nr;
-}
-
 /* One function for each type and row. Rows whose vec is wider than a register, or whose
  * accumulators are more than there are, are left empty.
  * The CPU's own rows (no block of their own) that fill the register have a body for every smaller
  * number of rows and vectors too, so that ragged edges cost what they are worth; those of fewer
  * columns are masked, if the instruction set can. Whole panels, packed or on
- * their way there, have bodies of their own, with cases below zero. */
+ * their way there, have bodies of their own, with cases below zero; and streams have functions, one
+ * for each type of B, as compilers share out registers better in those. */
 #undef TG_INST
 #define TG_INST(m, n, k) k
 #define M_(m, n) m
@@ -291,15 +300,13 @@ static int is_stream(const tg_step *s, int nr)
             OUTER(ctype, vec, rows, count, 1, form);           \
         return;                                                \
     }
+#define STREAMS(ctype, vec, block_m, form) (RAGGED(ctype, vec, block_m) && (form) == TG_OUTER)
+#define CONVERTS(ctype) (HAS_HALVES && sizeof(ctype) == sizeof(float))
 #define HAS_PACKED(count, mr) ((count) <= (mr) && 2 * (count) > (mr))
 #define IF_ROWS(count, ctype, mr, nv, vec, form)                          \
     case count:                                                           \
         if ((count) > (mr))                                               \
             return;                                                       \
-        if ((form) == TG_OUTER && is_stream(step, (nv) * (vec))) {        \
-            stream_##ctype##_##vec(count, nv, step);                      \
-            return;                                                       \
-        }                                                                 \
         IF_VECTORS(1, ctype, count, nv, vec, form)                        \
         IF_VECTORS(2, ctype, count, nv, vec, form)                        \
         IF_VECTORS(3, ctype, count, nv, vec, form)                        \
@@ -310,33 +317,56 @@ static int is_stream(const tg_step *s, int nr)
         else if (HAS_PACKED(count, mr))                                   \
             packed_##ctype##_##vec(count, nv, form == TG_OUTER_T, step);  \
         return;
-#define FOR_ROWS(...)        \
-    IF_ROWS(1, __VA_ARGS__)  \
-    IF_ROWS(2, __VA_ARGS__)  \
-    IF_ROWS(3, __VA_ARGS__)  \
-    IF_ROWS(4, __VA_ARGS__)  \
-    IF_ROWS(5, __VA_ARGS__)  \
-    IF_ROWS(6, __VA_ARGS__)  \
-    IF_ROWS(7, __VA_ARGS__)  \
-    IF_ROWS(8, __VA_ARGS__)  \
-    IF_ROWS(9, __VA_ARGS__)  \
-    IF_ROWS(10, __VA_ARGS__) \
-    IF_ROWS(11, __VA_ARGS__) \
-    IF_ROWS(12, __VA_ARGS__) \
-    IF_ROWS(13, __VA_ARGS__) \
-    IF_ROWS(14, __VA_ARGS__)
+#define IF_STREAM(count, ctype, mr, nv, vec, b_type)         \
+    case count:                                              \
+        if ((count) <= (mr))                                 \
+            stream_##ctype##_##vec(count, nv, b_type, step); \
+        return;
+#define FOR_ROWS(CASE, ...) \
+    CASE(1, __VA_ARGS__)    \
+    CASE(2, __VA_ARGS__)    \
+    CASE(3, __VA_ARGS__)    \
+    CASE(4, __VA_ARGS__)    \
+    CASE(5, __VA_ARGS__)    \
+    CASE(6, __VA_ARGS__)    \
+    CASE(7, __VA_ARGS__)    \
+    CASE(8, __VA_ARGS__)    \
+    CASE(9, __VA_ARGS__)    \
+    CASE(10, __VA_ARGS__)   \
+    CASE(11, __VA_ARGS__)   \
+    CASE(12, __VA_ARGS__)   \
+    CASE(13, __VA_ARGS__)   \
+    CASE(14, __VA_ARGS__)
 #define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note) \
     KERNEL(float, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form, inst)    \
     KERNEL(double, name, BLOCK_M_ block, M_ thread, N_ thread, vec, form, inst)
+#define STREAM(ctype, name, b_type, mr, nr, vec)                                      \
+    static __attribute__((noinline, unused)) void stream_##name##_##ctype##_##b_type( \
+        const tg_step *step)                                                          \
+    {                                                                                 \
+        switch (step->rows) {                                                         \
+            FOR_ROWS(IF_STREAM, ctype, mr, (nr) / (vec), vec, (tg_type)b_type)        \
+        }                                                                             \
+    }
 #define KERNEL(ctype, name, block_m, mr, nr, vec, form, inst)                 \
+    STREAM(ctype, name, 0, mr, nr, vec)                                       \
+    STREAM(ctype, name, TG_F16, mr, nr, vec)                                  \
+    STREAM(ctype, name, TG_BF16, mr, nr, vec)                                 \
     static void name##_##ctype(const tg_step *step)                           \
     {                                                                         \
         if (MISSING(ctype, block_m, mr, nr, vec, inst))                       \
             return;                                                           \
-        if (RAGGED(ctype, vec, block_m)) {                                    \
+        if (STREAMS(ctype, vec, block_m, form) && tg_is_stream(step, nr)) {   \
+            if (CONVERTS(ctype) && step->b_type == TG_F16)                    \
+                stream_##name##_##ctype##_TG_F16(step);                       \
+            else if (CONVERTS(ctype) && step->b_type)                         \
+                stream_##name##_##ctype##_TG_BF16(step);                      \
+            else                                                              \
+                stream_##name##_##ctype##_0(step);                            \
+        } else if (RAGGED(ctype, vec, block_m)) {                             \
             const int is_whole = step->kept || is_packed(step, mr, nr, form); \
             switch (is_whole ? -step->rows : step->rows) {                    \
-                FOR_ROWS(ctype, mr, (nr) / (vec), vec, form)                  \
+                FOR_ROWS(IF_ROWS, ctype, mr, (nr) / (vec), vec, form)         \
             }                                                                 \
         } else if (form == TG_DOT)                                            \
             dot_##ctype##_##vec(mr, (nr) / (vec), step);                      \
@@ -375,13 +405,13 @@ const tg_isa JOIN(tg_isa_, TG_ISA) = {
     {{
 #define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note)           \
     {MISSING(float, BLOCK_M_ block, M_ thread, N_ thread, vec, inst) ? NULL : name##_float, \
-     GRAIN(float, vec, BLOCK_M_ block)},
+     GRAIN(float, vec, BLOCK_M_ block), N_ thread},
 #include "tiles.def"
      },
      {
 #define TG_TILE(name, block, warp, thread, vec, stages, slices, form, inst, note)             \
     {MISSING(double, BLOCK_M_ block, M_ thread, N_ thread, vec, inst) ? NULL : name##_double, \
-     GRAIN(double, vec, BLOCK_M_ block)},
+     GRAIN(double, vec, BLOCK_M_ block), N_ thread},
 #include "tiles.def"
      }},
     {copy_float, copy_double, widen_f16, widen_bf16, widen_i8, widen_u8, copy_float},
@@ -390,4 +420,5 @@ const tg_isa JOIN(tg_isa_, TG_ISA) = {
     {spin_float, spin_double},
     {turned_float, turned_double},
     {FLOATS, DOUBLES},
+    HAS_HALVES,
     words_table};

@@ -93,7 +93,27 @@ static inline __attribute__((always_inline)) void NAME(update)(VECTOR *acc, int 
         }
 }
 
-/* acc += a * b at one k. b is copied to kept, if that is not NULL. */
+/* A whole vector of a type that is 0 if it is TG_T. */
+static inline __attribute__((always_inline)) VECTOR NAME(load_as)(tg_type type, const void *at)
+{
+    VECTOR v = {0};
+    if (type == 0)
+        return *(const LOOSE *)at;
+    const register_f32 wide = type == TG_F16 ? WIDEN_F16(at) : WIDEN_BF16(at);
+    memcpy(&v, &wide, sizeof wide < sizeof v ? sizeof wide : sizeof v);
+    return v;
+}
+
+/* acc += a * b at one k. */
+static inline __attribute__((always_inline)) void
+NAME(add)(VECTOR *acc, int mr, int nv, const TG_T *a, int64_t a_row, const VECTOR *b)
+{
+    EACH (i, mr)
+        EACH (j, nv)
+            acc[i * nv + j] += a[i * a_row] * b[j];
+}
+
+/* The same of a b in memory, which is copied to kept, if that is not NULL. */
 static inline __attribute__((always_inline)) void NAME(multiply)(VECTOR *acc, int mr, int nv,
                                                                  int is_masked, register_mask mask,
                                                                  const TG_T *a, int64_t a_row,
@@ -105,9 +125,7 @@ static inline __attribute__((always_inline)) void NAME(multiply)(VECTOR *acc, in
     if (kept)
         EACH (j, nv)
             *(LOOSE *)(kept + j * TG_V) = b_now[j];
-    EACH (i, mr)
-        EACH (j, nv)
-            acc[i * nv + j] += a[i * a_row] * b_now[j];
+    NAME(add)(acc, mr, nv, a, a_row, b_now);
 }
 
 static inline __attribute__((always_inline)) void NAME(fetch)(const TG_T *at, int count)
@@ -216,11 +234,15 @@ NAME(tiles)(int mr, int nv, int is_masked, int is_k_major, int is_packed, int ke
 }
 
 /* The same over a multiple of TG_STREAMED of k that are not the last, in whole vectors, and with
- * nothing in the way: memory is the limit, if the instructions between its lines are few. */
-static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, const tg_step *s)
+ * nothing in the way: memory is the limit, if the instructions between its lines are few. B is of
+ * b_type, which load_as knows. */
+static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, tg_type b_type,
+                                                               const tg_step *s)
 {
-    const int64_t a_row = s->a_row, b_row = s->b_row, sums_row = s->sums_row;
-    const TG_T *a = s->a, *b = s->b;
+    const int64_t bytes = b_type ? sizeof(uint16_t) : sizeof(TG_T);
+    const int64_t a_row = s->a_row, b_row = s->b_row * bytes, sums_row = s->sums_row;
+    const TG_T *a = s->a;
+    const char *b = s->b;
     TG_T *sums = s->sums;
     const int comes = FETCHES_PACKED && mr > 4; /* else memory is all that takes time */
     const int64_t coming_row = s->coming ? s->coming_row : 0;
@@ -236,10 +258,13 @@ static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, c
                     acc[i * nv + j] = *(const LOOSE *)at;
             }
         for (int64_t k = 0; k < s->k; k += TG_STREAMED) {
-            const TG_T *const a_now = a + k, *const b_now = b + k * b_row;
+            const TG_T *const a_now = a + k;
+            const char *const b_now = b + k * b_row;
             EACH (p, TG_STREAMED) {
-                NAME(multiply)
-                (acc, mr, nv, 0, NAME(first)(0), a_now + p, a_row, b_now + p * b_row, NULL);
+                VECTOR row[MOST_VECTORS];
+                EACH (j, nv)
+                    row[j] = NAME(load_as)(b_type, b_now + p * b_row + j * TG_V * bytes);
+                NAME(add)(acc, mr, nv, a_now + p, a_row, row);
                 if (comes) {
                     __builtin_prefetch(coming, 0, 2);
                     coming += coming_row;
@@ -249,8 +274,8 @@ static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, c
         EACH (i, mr)
             EACH (j, nv)
                 *(LOOSE *)(sums + i * sums_row + j * TG_V) = acc[i * nv + j];
-        tile_coming += nv * TG_V * sizeof(TG_T);
-        b += nv * TG_V;
+        tile_coming += nv * TG_V * bytes;
+        b += nv * TG_V * bytes;
         sums += nv * TG_V;
     }
 }
