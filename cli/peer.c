@@ -2,7 +2,8 @@
  *
  * Other people's libraries, loaded while the program runs: NAME=LIB[:PREFIX]. On the CPU that is
  * CBLAS: the functions are PREFIXcblas_sgemm and PREFIXcblas_dgemm, with 64_ or _64 behind where
- * sizes are 64-bit.
+ * sizes are 64-bit; and, for batches, where a library has them, PREFIXcblas_sgemm_batch_strided and
+ * its like.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
@@ -11,14 +12,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef void sgemm_fn(int, int, int, int, int, int, float, const float *, int, const float *, int,
-                      float, float *, int);
-typedef void dgemm_fn(int, int, int, int, int, int, double, const double *, int, const double *,
-                      int, double, double *, int);
-typedef void sgemm_wide_fn(int, int, int, int64_t, int64_t, int64_t, float, const float *, int64_t,
-                           const float *, int64_t, float, float *, int64_t);
-typedef void dgemm_wide_fn(int, int, int, int64_t, int64_t, int64_t, double, const double *,
-                           int64_t, const double *, int64_t, double, double *, int64_t);
+/* How CBLAS is called for a type of elements and one of sizes. A batch is one call, if there is one
+ * for it. */
+#define CBLAS(name, real, size)                                                                  \
+    typedef void name##_fn(int, int, int, size, size, size, real, const real *, size,            \
+                           const real *, size, real, real *, size);                              \
+    typedef void name##_batched_fn(int, int, int, size, size, size, real, const real *, size,    \
+                                   size, const real *, size, size, real, real *, size, size,     \
+                                   size);                                                        \
+    static void name(void *gemm, void *batched, int ta, int tb, const tg_problem *p)             \
+    {                                                                                            \
+        const size m = (size)p->m, n = (size)p->n, k = (size)p->k, ldc = (size)p->c.row_stride;  \
+        const size lda = ta == TG_TRANS ? m : k, ldb = tb == TG_TRANS ? k : n;                   \
+        const size next_a = (size)p->a.batch_stride, next_b = (size)p->b.batch_stride;           \
+        const size next_c = (size)p->c.batch_stride, items = (size)p->batch;                     \
+        const real *a = p->a.data, *b = p->b.data, alpha = (real)p->alpha, beta = (real)p->beta; \
+        real *c = p->c.data;                                                                     \
+        if (items > 1 && batched) {                                                              \
+            ((name##_batched_fn *)batched)(TG_ROW_MAJOR, ta, tb, m, n, k, alpha, a, lda, next_a, \
+                                           b, ldb, next_b, beta, c, ldc, next_c, items);         \
+            return;                                                                              \
+        }                                                                                        \
+        for (size item = 0; item < items; item++, a += next_a, b += next_b, c += next_c)         \
+            ((name##_fn *)gemm)(TG_ROW_MAJOR, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c,   \
+                                ldc);                                                            \
+    }
+CBLAS(call_f32, float, int)
+CBLAS(call_f64, double, int)
+CBLAS(call_f32_wide, float, int64_t)
+CBLAS(call_f64_wide, double, int64_t)
 
 static void *find_symbol(void *library, const char *prefix, const char *name, const char *suffix)
 {
@@ -66,6 +88,8 @@ static int find_functions(cli_peer *peer, const char *given_prefix, int threads)
         const char *prefix = prefixes[at / 3], *suffix = suffixes[at % 3];
         peer->gemm[0] = find_symbol(peer->library, prefix, "cblas_sgemm", suffix);
         peer->gemm[1] = find_symbol(peer->library, prefix, "cblas_dgemm", suffix);
+        peer->batched[0] = find_symbol(peer->library, prefix, "cblas_sgemm_batch_strided", suffix);
+        peer->batched[1] = find_symbol(peer->library, prefix, "cblas_dgemm_batch_strided", suffix);
         if (peer->gemm[0] && peer->gemm[1]) {
             peer->is_wide = *suffix != 0;
             set_threads(peer->library, prefix, suffix, threads);
@@ -109,37 +133,15 @@ void cli_peer_close(cli_peer *peer, cli_machine *machine)
         cli_peer_close_gpu(peer, machine);
 }
 
-static void multiply_item(const cli_peer *peer, int ta, int tb, const tg_problem *p, const void *a,
-                          const void *b, void *c)
-{
-    int64_t m = p->m, n = p->n, k = p->k, ldc = p->c.row_stride;
-    int64_t lda = ta == TG_TRANS ? m : k, ldb = tb == TG_TRANS ? k : n;
-    int is_f32 = p->c.type == TG_F32;
-    void *gemm = peer->gemm[!is_f32];
-    if (peer->is_wide && is_f32)
-        ((sgemm_wide_fn *)gemm)(TG_ROW_MAJOR, ta, tb, m, n, k, (float)p->alpha, a, lda, b, ldb,
-                                (float)p->beta, c, ldc);
-    else if (peer->is_wide)
-        ((dgemm_wide_fn *)gemm)(TG_ROW_MAJOR, ta, tb, m, n, k, p->alpha, a, lda, b, ldb, p->beta, c,
-                                ldc);
-    else if (is_f32)
-        ((sgemm_fn *)gemm)(TG_ROW_MAJOR, ta, tb, (int)m, (int)n, (int)k, (float)p->alpha, a,
-                           (int)lda, b, (int)ldb, (float)p->beta, c, (int)ldc);
-    else
-        ((dgemm_fn *)gemm)(TG_ROW_MAJOR, ta, tb, (int)m, (int)n, (int)k, p->alpha, a, (int)lda, b,
-                           (int)ldb, p->beta, c, (int)ldc);
-}
-
 int cli_peer_gemm(const cli_peer *peer, const char *trans, const tg_problem *p)
 {
     if (peer->dialect)
         return cli_peer_gemm_gpu(peer, trans, p);
     const int ta = trans[0] == 'T' ? TG_TRANS : TG_NO_TRANS;
     const int tb = trans[1] == 'T' ? TG_TRANS : TG_NO_TRANS;
-    const int64_t bytes = (int64_t)tg_type_size(p->c.type);
-    for (int64_t item = 0; item < p->batch; item++)
-        multiply_item(peer, ta, tb, p, (const char *)p->a.data + item * p->a.batch_stride * bytes,
-                      (const char *)p->b.data + item * p->b.batch_stride * bytes,
-                      (char *)p->c.data + item * p->c.batch_stride * bytes);
+    const int is_f64 = p->c.type != TG_F32;
+    void (*const calls[])(void *, void *, int, int,
+                          const tg_problem *) = {call_f32, call_f64, call_f32_wide, call_f64_wide};
+    calls[2 * peer->is_wide + is_f64](peer->gemm[is_f64], peer->batched[is_f64], ta, tb, p);
     return CLI_OK;
 }

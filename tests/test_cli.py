@@ -19,8 +19,8 @@ from pathlib import Path
 import cli_gpu
 import cli_multiply
 import cli_tune
-from cli_suite import (HERE, PROGRAM, UTF8, LeftOut, Run, build_wrong, integers, is_plot, main,
-                       numpy, on_terminal, race_peer, save, save_zeros, start)
+from cli_suite import (HERE, PROGRAM, UTF8, LeftOut, Run, build_fake, build_wrong, integers,
+                       is_plot, main, numpy, on_terminal, race_peer, save, save_zeros, start)
 
 COMMANDS = ["info", "tiles", "explain", "ladder", "multiply", "bench", "check", "tune"]
 
@@ -308,6 +308,16 @@ def test_bench_peer(t):
                                     f"other={library}")
             t.expect(report["geometric_means"]["peers"][0]["median_ratio"] > 0, "ratio", run)
         t.refused(1, "has no typo_cblas_sgemm", "bench", "8", "--peer", f"x={library}:typo_")
+
+
+def test_bench_fake_peer(t):
+    shapes = "9x31x17\n9x31x17 NT\n9x31x17 TN *2\n9x31x17 TT *3\n1x9x5\n9x1x1 *2\n"
+    for flags in [[], ["-DBATCHED"], ["-DWIDE"], ["-DWIDE", "-DBATCHED"]]:
+        build_fake("fake_cblas.c", "fake.so", *flags)
+        for kind in ["f32", "f64"]:
+            race_peer(t, shapes, "fake", "--type", kind, "--peer", "fake=./fake.so")
+            t.expect(os.path.exists("batched") == ("-DBATCHED" in flags), "batches are one call")
+        Path("batched").unlink(missing_ok=True)
 
 
 def test_wrong_library(t):
