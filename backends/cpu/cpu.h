@@ -40,10 +40,10 @@ typedef struct tg_step {
      * elements from tile to tile. NULL: it is not. */
     void *kept;
     int64_t kept_next;
-    /* What is read soon, as far from tile to tile as a tile is wide: a line of it is fetched for
-     * each of k, so many bytes from one to the next. NULL: nothing is. */
+    /* What is read soon: a line of it is fetched for each of k, so many bytes from one to the next,
+     * and from tile to tile. NULL: nothing is. */
     const char *coming;
-    int64_t coming_row;
+    int64_t coming_row, coming_next;
     tg_type b_type; /* f16 or bf16, if a stream (tg_is_stream) is to convert B; else 0 */
     double alpha, beta;
 } tg_step;
@@ -139,10 +139,12 @@ typedef struct tg_job {
     int64_t pieces_m, pieces_n;   /* and how many */
     int is_each_alone;            /* each thread takes whole cells, else all work on one */
     int is_direct;                /* one block, and nothing to stage */
-    int is_step;                  /* and that is one step of a kernel */
+    int is_step;                  /* and an item is one step of a kernel */
     int is_flat;                  /* or so little k that C is written row by row */
     tg_step step;                 /* then: what all steps have in common, */
     tg_rows rows;                 /* and how those of C are shared out to tiles */
+    int64_t near_items;           /* so many stay in L2; of more, the next one is fetched, */
+    int64_t next_a, next_b;       /* so many bytes of it for each step */
     int is_streamed;              /* few rows, and B is read once, along its rows, */
     int64_t stream_rows;          /* so many at a time, */
     tg_type stream_type;          /* which kernels convert, or 0, */

@@ -25,9 +25,18 @@ static void go_down(tg_step *s, int64_t tiles, int height)
     s->c_next = height * s->c_row;
 }
 
+/* What the kernel fetches of another item on its way down: A first, and B with the next columns. */
+static void fetch_item(const tg_job *j, tg_item item, int64_t panel, tg_step *s)
+{
+    s->coming = panel == 0 ? item.a : panel == 1 ? item.b : NULL;
+    s->coming_row = panel == 0 ? j->next_a : j->next_b;
+    s->coming_next = s->k * s->coming_row;
+}
+
 /* A rectangle of an item that is read and written where it is. Of the loops, the one over columns
- * is left: the kernel itself goes down the rows. */
-static void multiply_directly(const tg_job *j, tg_item item, range rows, range cols)
+ * is left: the kernel itself goes down the rows. next is the item after this one, 0 if that is not
+ * to be fetched. */
+static void multiply_directly(const tg_job *j, tg_item item, range rows, range cols, int64_t next)
 {
     const tg_problem *p = j->p;
     const int64_t bytes = j->bytes, thread_n = j->tile.thread.n, count = rows.end - rows.begin;
@@ -43,12 +52,15 @@ static void multiply_directly(const tg_job *j, tg_item item, range rows, range c
         s.a = a;
         s.b = b + n * bytes;
         s.c = c + n * bytes;
+        if (next)
+            fetch_item(j, item_at(j, next), (n - cols.begin) / thread_n, &s);
         go_down(&s, r.tall, r.height);
         j->kernel.run(&s);
         if (r.low == 0)
             continue;
         s.a = a + tall_rows * s.a_row * bytes;
         s.c = c + (tall_rows * s.c_row + n) * bytes;
+        s.coming = NULL;
         go_down(&s, r.low, r.height - 1);
         j->kernel.run(&s);
     }
@@ -222,6 +234,7 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                  .c_row = j->is_c_beside ? j->sums_row : p->c.row_stride,
                  .sums_row = j->sums_row,
                  .coming_row = p->b.row_stride * x.b_bytes,
+                 .coming_next = panel * x.b_bytes,
                  .b_next = panel,
                  .c_next = panel,
                  .alpha = j->add ? 1 : p->alpha};

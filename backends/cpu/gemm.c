@@ -6,6 +6,7 @@
  * cells, or the team works on one after the other. Neither changes a bit of the result. The loops
  * are in loops.h; a product that needs none of them, or is to be read in long streams, is in
  * direct.h; stage.h brings operands to the order of kernels. */
+#include <math.h>
 #include <string.h>
 
 #ifdef _OPENMP
@@ -114,6 +115,20 @@ static int64_t stream_rows_of(const tg_job *j, const tg_limits *l)
     return j->fetches && l->l2 / tg_max(1, b_row & -b_row) >= 8 * rows ? 2 * rows : rows;
 }
 
+/* Of small items in a row that come from beyond L2, each is fetched while the one before it is
+ * multiplied. */
+static void fetch_items(tg_job *j, const tg_limits *l)
+{
+    const tg_problem *p = j->p;
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k;
+    const double bytes = (double)j->bytes, steps = k * (double)(j->rows.tall + j->rows.low);
+    const int is_whole = (int64_t)j->strips.m * j->strips.n == 1;
+    j->near_items =
+        is_whole ? (int64_t)((double)l->l2 / bytes / (m * k + k * n + m * n)) : INT64_MAX;
+    j->next_a = (int64_t)fmin(LINE, m * (double)p->a.row_stride * bytes / steps);
+    j->next_b = (int64_t)fmin(LINE, k * (double)p->b.row_stride * bytes / steps);
+}
+
 /* If the few lines do not lie along k, they are copied. */
 static int64_t turned_bytes(const tg_job *j)
 {
@@ -208,7 +223,9 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     if (!tg_is_near(p, t->thread.m + t->thread.n, j.bytes, l))
         set_fetching(&j.step);
     j.rows = rows_of(p->m, t->thread.m);
-    j.is_step = j.is_direct && j.cells == 1 && p->n <= t->thread.n && j.rows.low == 0;
+    if (j.is_direct)
+        fetch_items(&j, l);
+    j.is_step = j.is_direct && j.cells == p->batch && p->n <= t->thread.n && j.rows.low == 0;
     if (j.is_step) {
         j.step.columns = (int)p->n;
         go_down(&j.step, j.rows.tall, j.rows.height);
@@ -304,15 +321,33 @@ static tg_item cell_at(const tg_job *j, int64_t cell, range *rows, range *cols)
     return item_at(j, item);
 }
 
+/* A call so small that what stands before its kernel is what it costs. */
+static void run_step(const tg_job *j, tg_step *s, tg_item item)
+{
+    s->a = item.a;
+    s->b = item.b;
+    s->c = item.c;
+    s->alpha = j->p->alpha;
+    s->beta = j->p->beta;
+    j->kernel.run(s);
+}
+
 static void run_directly(const tg_job *j, int64_t begin, int64_t end)
 {
+    const int fetches = end - begin > j->near_items;
+    tg_step s = j->step;
+    for (; j->is_step && begin < end; begin++) {
+        if (fetches && begin + 1 < end)
+            fetch_item(j, item_at(j, begin + 1), 0, &s);
+        run_step(j, &s, item_at(j, begin));
+    }
     for (int64_t cell = begin; cell < end; cell++) {
         range rows, cols;
         const tg_item item = cell_at(j, cell, &rows, &cols);
         if (j->is_flat)
             multiply_flat(j, item, rows, cols);
         else
-            multiply_directly(j, item, rows, cols);
+            multiply_directly(j, item, rows, cols, fetches && cell + 1 < end ? cell + 1 : 0);
     }
 }
 
@@ -374,22 +409,11 @@ static void run_job(const tg_context *ctx, const tg_job *j)
 #endif
 }
 
-/* A call so small that what stands before its kernel is what it costs. */
-static void run_step(const tg_job *j, tg_step *s)
-{
-    s->a = j->p->a.data;
-    s->b = j->p->b.data;
-    s->c = j->p->c.data;
-    s->alpha = j->p->alpha;
-    s->beta = j->p->beta;
-    j->kernel.run(s);
-}
-
 tg_status tg_cpu_gemm(tg_context *ctx, const tg_problem *p, const tg_plan *plan)
 {
     tg_job *j = job_for(ctx, p, plan);
-    if (j->is_step && p->k > 0)
-        run_step(j, &j->step);
+    if (j->is_step && j->cells == 1 && p->k > 0)
+        run_step(j, &j->step, (tg_item){p->a.data, p->b.data, p->c.data});
     else
         run_job(ctx, j);
     return TG_OK;

@@ -273,6 +273,12 @@ static int is_packed(const tg_step *s, int mr, int nr, tg_form form)
            (form == TG_OUTER || s->a_col == s->rows);
 }
 
+/* Is there something to fetch, in steps that are long enough? */
+static int is_coming(const tg_step *s, int mr, int vec)
+{
+    return s->coming && s->rows == mr && (s->columns == 2 * vec || s->columns == 3 * vec);
+}
+
 /* One function for each type and row. Rows whose vec is wider than a register, or whose
  * accumulators are more than there are, are left empty.
  * The CPU's own rows (no block of their own) that fill the register have a body for every smaller
@@ -291,7 +297,7 @@ static int is_packed(const tg_step *s, int mr, int nr, tg_form form)
 #define RAGGED(ctype, vec, block_m) ((block_m) == 0 && (vec) * sizeof(ctype) == VEC_BYTES)
 #define GRAIN(ctype, vec, block_m) (RAGGED(ctype, vec, block_m) ? HAS_MASKS ? 1 : (vec) : 0)
 #define OUTER(ctype, vec, rows, vectors, is_masked, form) \
-    outer_##ctype##_##vec(rows, vectors, is_masked, form == TG_OUTER_T, step)
+    outer_##ctype##_##vec(rows, vectors, is_masked, form == TG_OUTER_T, 0, step)
 #define IF_VECTORS(count, ctype, rows, nv, vec, form)          \
     if ((count) <= (nv) && step->columns <= (count) * (vec)) { \
         if (!HAS_MASKS || step->columns == (count) * (vec))    \
@@ -300,6 +306,7 @@ static int is_packed(const tg_step *s, int mr, int nr, tg_form form)
             OUTER(ctype, vec, rows, count, 1, form);           \
         return;                                                \
     }
+#define HAS_COMING(nr, vec, form) (FETCHES_PACKED && (nr) == 3 * (vec) && (form) == TG_OUTER)
 #define STREAMS(ctype, vec, block_m, form) (RAGGED(ctype, vec, block_m) && (form) == TG_OUTER)
 #define CONVERTS(ctype) (HAS_HALVES && sizeof(ctype) == sizeof(float))
 #define HAS_PACKED(count, mr) ((count) <= (mr) && 2 * (count) > (mr))
@@ -348,30 +355,43 @@ static int is_packed(const tg_step *s, int mr, int nr, tg_form form)
             FOR_ROWS(IF_STREAM, ctype, mr, (nr) / (vec), vec, (tg_type)b_type)        \
         }                                                                             \
     }
-#define KERNEL(ctype, name, block_m, mr, nr, vec, form, inst)                 \
-    STREAM(ctype, name, 0, mr, nr, vec)                                       \
-    STREAM(ctype, name, TG_F16, mr, nr, vec)                                  \
-    STREAM(ctype, name, TG_BF16, mr, nr, vec)                                 \
-    static void name##_##ctype(const tg_step *step)                           \
-    {                                                                         \
-        if (MISSING(ctype, block_m, mr, nr, vec, inst))                       \
-            return;                                                           \
-        if (STREAMS(ctype, vec, block_m, form) && tg_is_stream(step, nr)) {   \
-            if (CONVERTS(ctype) && step->b_type == TG_F16)                    \
-                stream_##name##_##ctype##_TG_F16(step);                       \
-            else if (CONVERTS(ctype) && step->b_type)                         \
-                stream_##name##_##ctype##_TG_BF16(step);                      \
-            else                                                              \
-                stream_##name##_##ctype##_0(step);                            \
-        } else if (RAGGED(ctype, vec, block_m)) {                             \
-            const int is_whole = step->kept || is_packed(step, mr, nr, form); \
-            switch (is_whole ? -step->rows : step->rows) {                    \
-                FOR_ROWS(IF_ROWS, ctype, mr, (nr) / (vec), vec, form)         \
-            }                                                                 \
-        } else if (form == TG_DOT)                                            \
-            dot_##ctype##_##vec(mr, (nr) / (vec), step);                      \
-        else                                                                  \
-            OUTER(ctype, vec, mr, (nr) / (vec), 0, form);                     \
+#define COMES(ctype, name, mr, vec)                                                            \
+    static __attribute__((noinline, unused)) void coming_##name##_##ctype(const tg_step *step) \
+    {                                                                                          \
+        if (step->columns == 2 * (vec))                                                        \
+            outer_##ctype##_##vec(mr, 2, 0, 0, 1, step);                                       \
+        else                                                                                   \
+            outer_##ctype##_##vec(mr, 3, 0, 0, 1, step);                                       \
+    }
+#define KERNEL(ctype, name, block_m, mr, nr, vec, form, inst)                         \
+    STREAM(ctype, name, 0, mr, nr, vec)                                               \
+    STREAM(ctype, name, TG_F16, mr, nr, vec)                                          \
+    STREAM(ctype, name, TG_BF16, mr, nr, vec)                                         \
+    COMES(ctype, name, mr, vec)                                                       \
+    static void name##_##ctype(const tg_step *step)                                   \
+    {                                                                                 \
+        if (MISSING(ctype, block_m, mr, nr, vec, inst))                               \
+            return;                                                                   \
+        if (STREAMS(ctype, vec, block_m, form) && tg_is_stream(step, nr)) {           \
+            if (CONVERTS(ctype) && step->b_type == TG_F16)                            \
+                stream_##name##_##ctype##_TG_F16(step);                               \
+            else if (CONVERTS(ctype) && step->b_type)                                 \
+                stream_##name##_##ctype##_TG_BF16(step);                              \
+            else                                                                      \
+                stream_##name##_##ctype##_0(step);                                    \
+        } else if (RAGGED(ctype, vec, block_m)) {                                     \
+            const int is_whole = step->kept || is_packed(step, mr, nr, form);         \
+            if (HAS_COMING(nr, vec, form) && !is_whole && is_coming(step, mr, vec)) { \
+                coming_##name##_##ctype(step);                                        \
+                return;                                                               \
+            }                                                                         \
+            switch (is_whole ? -step->rows : step->rows) {                            \
+                FOR_ROWS(IF_ROWS, ctype, mr, (nr) / (vec), vec, form)                 \
+            }                                                                         \
+        } else if (form == TG_DOT)                                                    \
+            dot_##ctype##_##vec(mr, (nr) / (vec), step);                              \
+        else                                                                          \
+            OUTER(ctype, vec, mr, (nr) / (vec), 0, form);                             \
     }
 #include "tiles.def"
 

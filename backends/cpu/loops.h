@@ -108,6 +108,7 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
                  .c_next = b->line,
                  .kept_next = b->line * b->k,
                  .coming_row = b->k_stride * b->bytes,
+                 .coming_next = b->line * b->bytes,
                  .alpha = j->p->alpha,
                  .beta = now->beta};
     int64_t panel_a = rows.begin / a->line;

@@ -175,10 +175,9 @@ NAME(steps)(VECTOR *acc, int mr, int nv, int is_masked, register_mask mask, int 
  * of L1 again. Pointers move from row to row: to know where each row is takes more registers than
  * there are. */
 static inline __attribute__((always_inline)) void
-NAME(tiles)(int mr, int nv, int is_masked, int is_k_major, int is_packed, int keeps, int64_t a_row,
-            int64_t a_col, int64_t b_row, const tg_step *s)
+NAME(tiles)(int mr, int nv, int is_masked, int is_k_major, int is_packed, int keeps, int comes,
+            int64_t a_row, int64_t a_col, int64_t b_row, const tg_step *s)
 {
-    const int comes = keeps || (is_packed && FETCHES_PACKED);
     const int64_t coming_row = s->coming ? s->coming_row : 0;
     const char *tile_coming = s->coming ? s->coming : s->b; /* or what is there */
     const int fetches_packed = is_packed && FETCHES_PACKED;
@@ -227,7 +226,7 @@ NAME(tiles)(int mr, int nv, int is_masked, int is_k_major, int is_packed, int ke
         tile_b += s->b_next;
         if (keeps)
             tile_kept += s->kept_next;
-        tile_coming += nv * TG_V * sizeof(TG_T);
+        tile_coming += s->coming_next;
         sums_at += s->b_next;
         c += s->c_next;
     }
@@ -280,13 +279,13 @@ static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, t
     }
 }
 
-static inline __attribute__((always_inline)) void NAME(outer)(int mr, int nv, int is_masked,
-                                                              int is_k_major, const tg_step *s)
+static inline __attribute__((always_inline)) void
+NAME(outer)(int mr, int nv, int is_masked, int is_k_major, int comes, const tg_step *s)
 {
     if (is_k_major)
-        NAME(tiles)(mr, nv, is_masked, 1, 0, 0, 1, s->a_col, s->b_row, s);
+        NAME(tiles)(mr, nv, is_masked, 1, 0, 0, comes, 1, s->a_col, s->b_row, s);
     else
-        NAME(tiles)(mr, nv, is_masked, 0, 0, 0, s->a_row, 1, s->b_row, s);
+        NAME(tiles)(mr, nv, is_masked, 0, 0, 0, comes, s->a_row, 1, s->b_row, s);
 }
 
 /* The same on packed panels: strides that the compiler knows cost no instructions. */
@@ -294,9 +293,9 @@ static inline __attribute__((always_inline)) void NAME(packed)(int mr, int nv, i
                                                                const tg_step *s)
 {
     if (is_k_major)
-        NAME(tiles)(mr, nv, 0, 1, 1, 0, 1, mr, nv * TG_V, s);
+        NAME(tiles)(mr, nv, 0, 1, 1, 0, FETCHES_PACKED, 1, mr, nv * TG_V, s);
     else
-        NAME(tiles)(mr, nv, 0, 0, 1, 0, s->a_row, 1, nv * TG_V, s);
+        NAME(tiles)(mr, nv, 0, 0, 1, 0, FETCHES_PACKED, s->a_row, 1, nv * TG_V, s);
 }
 
 /* The same on a B that is packed on its way. */
@@ -304,9 +303,9 @@ static inline __attribute__((always_inline)) void NAME(keeping)(int mr, int nv, 
                                                                 const tg_step *s)
 {
     if (is_k_major)
-        NAME(tiles)(mr, nv, 0, 1, 0, 1, 1, s->a_col, s->b_row, s);
+        NAME(tiles)(mr, nv, 0, 1, 0, 1, 1, 1, s->a_col, s->b_row, s);
     else
-        NAME(tiles)(mr, nv, 0, 0, 0, 1, s->a_row, 1, s->b_row, s);
+        NAME(tiles)(mr, nv, 0, 0, 0, 1, 1, s->a_row, 1, s->b_row, s);
 }
 
 static inline __attribute__((always_inline)) void NAME(dot)(int mr, int nv, const tg_step *s)
