@@ -347,6 +347,21 @@ static void run_small(tg_context *ctx, const char *backend)
     }
 }
 
+/* A few items that threads share in strips, and many that they share whole. */
+static void run_items(tg_context *ctx, const char *backend)
+{
+    for (int i = 0; i < 2 * 2 * 8; i++) {
+        gemm_case c = case_default(backend);
+        c.type = i % 2 ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "grrr");
+        c.batch = i / 2 % 2 ? 5 : 40;
+        c.threads = 2;
+        c.m = 60 + i, c.n = 5 + 3 * i, c.k = 200;
+        c.beta = 2;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+}
+
 /* Few columns, or rows, and many lines of the other operand side by side: whichever way C is
  * stored, once more with other data, in one block of k and in several. */
 static void run_thin(tg_context *ctx, const char *backend)
@@ -420,6 +435,7 @@ int main(int argc, char **argv)
     if (strcmp(backend, "cpu") == 0) {
         run_few_rows(ctx, backend);
         run_small(ctx, backend);
+        run_items(ctx, backend);
         run_packed(ctx, backend);
         run_thin(ctx, backend);
     }

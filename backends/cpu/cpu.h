@@ -139,9 +139,9 @@ typedef struct tg_job {
     int64_t pieces_m, pieces_n;   /* and how many */
     int is_each_alone;            /* each thread takes whole cells, else all work on one */
     int is_direct;                /* one block, and nothing to stage */
-    int is_step;                  /* and an item is one step of a kernel */
+    int is_step;                  /* and an item is a step of a kernel, and one for its low rows */
     int is_flat;                  /* or so little k that C is written row by row */
-    tg_step step;                 /* then: what all steps have in common, */
+    tg_step step, low_step;       /* then: what all steps have in common, */
     tg_rows rows;                 /* and how those of C are shared out to tiles */
     int64_t near_items;           /* so many stay in L2; of more, the next one is fetched, */
     int64_t next_a, next_b;       /* so many bytes of it for each step */

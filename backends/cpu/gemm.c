@@ -191,7 +191,9 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         j.a_bytes = turned_bytes(&j);
         j.b_bytes = 0;
     }
-    /* With nothing to stage together, or too little, each thread takes a strip of its own. */
+    /* With nothing to stage together, or too little, each thread takes a strip of its own; but of
+     * many items whole ones. */
+    enum { MANY = 16 }; /* for a thread: one more or less is no matter */
     const int in_place =
         j.is_streamed || j.turned ||
         ((plan->a_in_place || a_packed) && (plan->b_in_place || b_packed) && j.kernel.grain);
@@ -208,8 +210,9 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     if (is_cut)
         j.strips = (tg_mn){(int)tg_min(plan->strips.m, j.pieces_m),
                            (int)tg_min(plan->strips.n, j.pieces_n)};
-    else if (p->k > 0 && (in_place || 2.0 * t->block.m * t->block.n * t->block.k <
-                                          shared_flops * plan->threads))
+    else if (p->k > 0 && p->batch < MANY * plan->threads &&
+             (in_place ||
+              2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads))
         *(is_of_rows ? &j.strips.m : &j.strips.n) =
             (int)tg_min(plan->threads, is_of_rows ? j.pieces_m : j.pieces_n);
     j.cells = p->batch * j.strips.m * j.strips.n;
@@ -225,10 +228,12 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.rows = rows_of(p->m, t->thread.m);
     if (j.is_direct)
         fetch_items(&j, l);
-    j.is_step = j.is_direct && j.cells == p->batch && p->n <= t->thread.n && j.rows.low == 0;
+    j.is_step = j.is_direct && j.cells == p->batch && p->n <= t->thread.n;
     if (j.is_step) {
         j.step.columns = (int)p->n;
+        j.low_step = j.step;
         go_down(&j.step, j.rows.tall, j.rows.height);
+        go_down(&j.low_step, j.rows.low, j.rows.height - 1);
     }
     j.stream_rows = stream_rows_of(&j, l);
     j.stream_type =
@@ -321,25 +326,32 @@ static tg_item cell_at(const tg_job *j, int64_t cell, range *rows, range *cols)
     return item_at(j, item);
 }
 
-/* A call so small that what stands before its kernel is what it costs. */
-static void run_step(const tg_job *j, tg_step *s, tg_item item)
+static void run_step(const tg_job *j, tg_step *s, tg_item item, int64_t row)
 {
-    s->a = item.a;
+    s->a = (const char *)item.a + row * s->a_row * j->bytes;
     s->b = item.b;
-    s->c = item.c;
+    s->c = (char *)item.c + row * s->c_row * j->bytes;
     s->alpha = j->p->alpha;
     s->beta = j->p->beta;
     j->kernel.run(s);
 }
 
+/* An item so small that what stands before its kernel is what it costs. */
+static void run_steps(const tg_job *j, tg_step *tall, tg_step *low, tg_item item)
+{
+    run_step(j, tall, item, 0);
+    if (j->rows.low > 0)
+        run_step(j, low, item, j->rows.tall * j->rows.height);
+}
+
 static void run_directly(const tg_job *j, int64_t begin, int64_t end)
 {
     const int fetches = end - begin > j->near_items;
-    tg_step s = j->step;
+    tg_step tall = j->step, low = j->low_step;
     for (; j->is_step && begin < end; begin++) {
         if (fetches && begin + 1 < end)
-            fetch_item(j, item_at(j, begin + 1), 0, &s);
-        run_step(j, &s, item_at(j, begin));
+            fetch_item(j, item_at(j, begin + 1), 0, &tall);
+        run_steps(j, &tall, &low, item_at(j, begin));
     }
     for (int64_t cell = begin; cell < end; cell++) {
         range rows, cols;
@@ -413,7 +425,7 @@ tg_status tg_cpu_gemm(tg_context *ctx, const tg_problem *p, const tg_plan *plan)
 {
     tg_job *j = job_for(ctx, p, plan);
     if (j->is_step && j->cells == 1 && p->k > 0)
-        run_step(j, &j->step, (tg_item){p->a.data, p->b.data, p->c.data});
+        run_steps(j, &j->step, &j->low_step, (tg_item){p->a.data, p->b.data, p->c.data});
     else
         run_job(ctx, j);
     return TG_OK;
