@@ -320,6 +320,15 @@ static void run_few_rows(tg_context *ctx, const char *backend)
         c.m = 1 + i / 4, c.n = 35, c.k = (i % 2 ? 256 : 512) + i / 2 % 2;
         case_run(ctx, "test_gemm", &c, NULL);
     }
+    for (int i = 0; i < 2 * 2 * 4 * 4; i++) { /* of halves, in one block of k and in several */
+        gemm_case c = case_default(backend);
+        const int is_b = i / 2 % 2, few = 1 + i / 4 % 4;
+        c.type = i % 2 ? TG_F16 : TG_BF16;
+        snprintf(c.kind, sizeof c.kind, "%s", is_b ? "NT" : "NN");
+        c.m = is_b ? few : 35, c.n = is_b ? 35 : few, c.k = 64 + i / 16 % 2 * 900 + i / 32 * 11;
+        c.beta = 2;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
     for (int row = 0; row < tg_tile_count(); row++) { /* more of them than a block has, converted */
         gemm_case c = case_default(backend);
         tg_tile t = tg_tile_at(row);

@@ -97,46 +97,50 @@ static void multiply_flat(const tg_job *j, tg_item item, range rows, range cols)
 static void multiply_turned(const tg_job *j, const team *t, tg_item item, range lines)
 {
     const tg_problem *p = j->p;
+    const tg_isa *isa = j->isa;
     const int is_b = j->turned == TG_TURNED_B, kind = tg_cpu_kind(p->a.type);
     enum { STREAMS = 16 }; /* that are well fetched side by side */
-    const int64_t bytes = j->bytes, vector = j->isa->turned_columns[kind];
+    const tg_type type = p->a.type;
+    const int64_t bytes = (int64_t)tg_type_size(type), vector = isa->turned_columns[kind];
     const int64_t few = is_b ? p->m : p->n, few_k = is_b ? p->a.col_stride : p->b.row_stride;
     const int64_t c_line = is_b ? p->c.col_stride : p->c.row_stride;
     const int64_t c_row = is_b ? p->c.row_stride : p->c.col_stride;
+    const int is_beside = c_line != 1 || j->stream_type;
     const char *a = is_b ? item.a : item.b, *const b = is_b ? item.b : item.a;
     tg_step s = {.a_row = is_b ? p->a.row_stride : p->b.col_stride,
                  .b_row = is_b ? p->b.col_stride : p->a.row_stride,
+                 .b_type = j->stream_type,
                  .c_row = c_row,
                  .rows = (int)few,
                  .alpha = p->alpha};
     const int64_t streams = s.b_row * bytes % PAGE == 0 ? STREAMS / 2 : STREAMS;
-    const int64_t most = vector * tg_clamp(streams / vector, 1, TG_TURNED_VECTORS);
-    if (few_k != 1) {
-        j->copy_sums(t->a, p->k, 1, a, s.a_row, few_k, few, p->k);
+    const int64_t most = vector * (s.b_type ? 1 : tg_clamp(streams / vector, 1, TG_TURNED_VECTORS));
+    if (few_k != 1 || s.b_type) {
+        isa->widen[type - 1](t->a, p->k, 1, a, s.a_row, few_k, few, p->k);
         a = t->a;
         s.a_row = p->k;
     }
-    if (c_line != 1) {
+    if (is_beside) {
         s.c = t->corner;
         s.c_row = most;
     }
     for (int64_t n = lines.begin; n < lines.end; n += most) {
         char *const c = (char *)item.c + n * c_line * bytes;
         s.columns = (int)tg_min(most, lines.end - n);
-        if (c_line == 1)
+        if (!is_beside)
             s.c = c;
         else if (p->beta != 0)
-            j->copy_sums(s.c, most, 1, c, c_row, c_line, few, s.columns);
+            isa->widen[type - 1](s.c, most, 1, c, c_row, c_line, few, s.columns);
         for (int64_t k = 0; k < p->k; k += j->slice) {
             s.k = tg_min(j->slice, p->k - k);
             s.ahead = j->fetches ? p->k - k : 0;
-            s.a = a + k * bytes;
+            s.a = a + k * j->bytes;
             s.b = b + (n * s.b_row + k) * bytes;
             s.beta = k == 0 ? p->beta : 1;
-            j->isa->turned[kind](&s);
+            isa->turned[kind](&s);
         }
-        if (c_line != 1)
-            j->copy_sums(c, c_row, c_line, s.c, most, 1, few, s.columns);
+        if (is_beside)
+            isa->narrow[type - 1](c, c_row, c_line, s.c, most, 1, few, s.columns);
     }
 }
 

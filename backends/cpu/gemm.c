@@ -80,9 +80,10 @@ static int is_streamed(const tg_job *j, const tg_limits *l)
 static tg_turned turned_of(const tg_job *j)
 {
     const tg_problem *p = j->p;
-    const int takes = p->c.type == p->a.type && (int64_t)tg_type_size(p->a.type) == j->bytes &&
-                      !(p->flags & TG_PACKED) && j->tile.form == TG_OUTER && j->tile.stages == 1 &&
-                      j->tile.slices == 1 && j->kernel.grain;
+    const int is_read = j->stream_type || (int64_t)tg_type_size(p->a.type) == j->bytes;
+    const int takes = p->c.type == p->a.type && is_read && !(p->flags & TG_PACKED) &&
+                      j->tile.form == TG_OUTER && j->tile.stages == 1 && j->tile.slices == 1 &&
+                      j->kernel.grain;
     if (takes && p->m <= TG_TURNED_ROWS && p->b.row_stride == 1 && p->b.col_stride != 1)
         return TG_TURNED_B;
     const int64_t vector = j->isa->turned_columns[tg_cpu_kind(p->a.type)];
@@ -129,12 +130,12 @@ static void fetch_items(tg_job *j, const tg_limits *l)
     j->next_b = (int64_t)fmin(LINE, k * (double)p->b.row_stride * bytes / steps);
 }
 
-/* If the few lines do not lie along k, they are copied. */
+/* If the few lines do not lie along k, or are of another type, they are copied. */
 static int64_t turned_bytes(const tg_job *j)
 {
     const tg_problem *p = j->p;
     const int is_b = j->turned == TG_TURNED_B;
-    return (is_b ? p->a.col_stride : p->b.row_stride) == 1
+    return (is_b ? p->a.col_stride : p->b.row_stride) == 1 && !j->stream_type
                ? 0
                : tg_round_up((is_b ? p->m : p->n) * p->k * j->bytes, 64);
 }
@@ -165,6 +166,8 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.kernel = plan->row >= 0 && !j.words ? isa->kernels[is_f64][plan->row]
                                           : tg_cpu_kernel(isa, *t, p->a.type, p->b.type);
     j.kernel_runs_on = j.kernel.grain && !j.words;
+    j.stream_type =
+        tg_type_size(p->b.type) == 2 && isa->streams_halves && !j.words ? p->b.type : (tg_type)0;
     j.slice = tg_ceil_div(t->block.k, t->slices);
     if (j.add)
         j.slice = tg_min(j.slice, exact_k(p->a.type, p->b.type));
@@ -236,8 +239,6 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         go_down(&j.low_step, j.rows.low, j.rows.height - 1);
     }
     j.stream_rows = stream_rows_of(&j, l);
-    j.stream_type =
-        tg_type_size(p->b.type) == 2 && isa->streams_halves && !j.words ? p->b.type : (tg_type)0;
     j.packs_late = j.kernel.grain && tg_packs_late(p, plan, l);
     if (j.is_streamed || ((int64_t)tg_type_size(p->c.type) < j.sum_bytes && p->k > j.slice)) {
         const int64_t rows = tg_ceil_div(j.pieces_m, j.strips.m) * j.grain.m;

@@ -45,6 +45,15 @@ enum { HAS_HALVES = 1 };
     _mm512_castsi512_ps( \
         _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(at))), 16))
 
+/* The lower or the upper half of each word, as f32. */
+static inline __attribute__((always_inline)) __m512 half_of(tg_type type, __m512 words, int upper)
+{
+    const __m512i bits = _mm512_castps_si512(words), up = _mm512_srli_epi32(bits, 16);
+    if (type == TG_F16)
+        return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(upper ? up : bits));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(upper ? up : bits, 16));
+}
+
 static inline __attribute__((always_inline)) __m512 load_lanes(const void *const *lane)
 {
     __m512 x = _mm512_castps128_ps512(_mm_loadu_ps(lane[0]));
@@ -72,6 +81,16 @@ enum { HAS_HALVES = 1 };
 #define WIDEN_BF16(at)   \
     _mm256_castsi256_ps( \
         _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(at))), 16))
+
+static inline __attribute__((always_inline)) __m256 half_of(tg_type type, __m256 words, int upper)
+{
+    const __m256i bits = _mm256_castps_si256(words), up = _mm256_srli_epi32(bits, 16);
+    const __m256i down = _mm256_slli_epi32(upper ? up : bits, 16);
+    if (type != TG_F16)
+        return _mm256_castsi256_ps(down);
+    const __m256i both = _mm256_packus_epi32(_mm256_srli_epi32(down, 16), up);
+    return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(both, 0x08)));
+}
 
 static inline __attribute__((always_inline)) __m256 load_lanes(const void *const *lane)
 {
@@ -125,6 +144,7 @@ typedef int register_mask;
 enum { HAS_HALVES = 0 };
 #define WIDEN_F16(at) *(const float *)(at)
 #define WIDEN_BF16(at) *(const float *)(at)
+#define half_of(type, words, upper) ((void)(upper), (words))
 
 typedef float loose_lane __attribute__((vector_size(16), aligned(1), may_alias));
 static inline loose_lane load_lanes(const void *const *lane)
@@ -152,6 +172,7 @@ enum { LINE = 64, CROWDING = 2048, FETCH_STEPS = TG_FETCH_STEPS };
 enum { MOST_ACCUMULATORS = 40, MOST_VECTORS = 8 };
 #define LINES(bytes) ((int)((bytes) + LINE - 1) / LINE)
 
+#define CONVERTS(ctype) (HAS_HALVES && sizeof(ctype) == sizeof(float))
 #define EACH(i, count) UNROLL for (int i = 0; i < (count); i++)
 #define JOIN_(x, y) x##y
 #define JOIN(x, y) JOIN_(x, y)
@@ -308,7 +329,6 @@ static int is_coming(const tg_step *s, int mr, int vec)
     }
 #define HAS_COMING(nr, vec, form) (FETCHES_PACKED && (nr) == 3 * (vec) && (form) == TG_OUTER)
 #define STREAMS(ctype, vec, block_m, form) (RAGGED(ctype, vec, block_m) && (form) == TG_OUTER)
-#define CONVERTS(ctype) (HAS_HALVES && sizeof(ctype) == sizeof(float))
 #define HAS_PACKED(count, mr) ((count) <= (mr) && 2 * (count) > (mr))
 #define IF_ROWS(count, ctype, mr, nv, vec, form)                          \
     case count:                                                           \

@@ -11,7 +11,8 @@
  *
  * Lanes of 16 bytes are turned as they are loaded, each from a column of its own; what is in a lane
  * then changes places as in pack.h. But columns that crowd in a few sets of L1 would not be there
- * for their next lane: of those a whole register is read at a time.
+ * for their next lane: of those a whole register is read at a time. So it is of f16 and bf16, whose
+ * words are pairs along k, and become f32 when they are turned.
  *
  * Needs what pack.h does, and its squares; and load_lanes, a register of what lies at so many
  * places. */
@@ -19,7 +20,7 @@
 /* Memory likes long runs: what a line has in its next 1024 bytes is fetched at once, and a line
  * after the other while all of them are multiplied. */
 static inline __attribute__((always_inline)) void
-NAME(fetch_lines)(int count, const TG_T *const *of, int64_t p, int64_t left)
+NAME(fetch_lines)(int count, const char *const *of, int64_t p, int64_t left)
 {
     enum { IN_LINE = LINE / (int)sizeof(TG_T), RUN = 16 * IN_LINE };
     const int64_t run = tg_round_down(p, RUN) + RUN, lines = count * TG_V / IN_LINE;
@@ -27,21 +28,22 @@ NAME(fetch_lines)(int count, const TG_T *const *of, int64_t p, int64_t left)
     if (run + RUN <= left)
         EACH (i, lines) {
             const int64_t at = (first + i) * IN_LINE;
-            __builtin_prefetch(of[at / RUN] + run + at % RUN, 0, 2);
+            __builtin_prefetch(of[at / RUN] + (run + at % RUN) * (int64_t)sizeof(TG_T), 0, 2);
         }
 }
 
-/* The elements at p, p + 1, ... of TG_V columns. */
+/* The words at p, p + 1, ... of TG_V columns. */
 static inline __attribute__((always_inline)) void
-NAME(turn)(WIDE(vector) * square, const TG_T *const *of, int64_t p, int is_crowded)
+NAME(turn)(WIDE(vector) * square, const char *const *of, int64_t p, int is_crowded)
 {
     enum { IN_LANE = 16 / sizeof(TG_T), LANES = TG_V / IN_LANE };
     EACH (i, TG_V) {
         const void *lane[LANES];
         EACH (x, LANES)
-            lane[x] = of[x * IN_LANE + i % IN_LANE] + p + i / IN_LANE * IN_LANE;
+            lane[x] =
+                of[x * IN_LANE + i % IN_LANE] + (p + i / IN_LANE * IN_LANE) * (int64_t)sizeof(TG_T);
         if (is_crowded)
-            square[i] = *(const WIDE(loose) *)(of[i] + p);
+            memcpy(&square[i], of[i] + p * (int64_t)sizeof(TG_T), sizeof square[i]);
         else
             square[i] = (WIDE(vector))load_lanes(lane);
     }
@@ -54,54 +56,71 @@ NAME(turn)(WIDE(vector) * square, const TG_T *const *of, int64_t p, int is_crowd
     }
 }
 
+/* Of words, which are elements if type is 0, else pairs of halves. */
+static inline __attribute__((always_inline)) WIDE(vector)
+    NAME(element_of)(tg_type type, WIDE(vector) words, int which)
+{
+    register_f32 wide;
+    if (type == 0)
+        return words;
+    memcpy(&wide, &words, sizeof wide);
+    wide = half_of(type, wide, which);
+    memcpy(&words, &wide, sizeof wide);
+    return words;
+}
+
 /* acc := a * b, from nv vectors of columns that start at `of`. With one, FMAs wait for each other;
  * but columns that are pages apart share the sets of L1, which hold eight or so. */
-static inline __attribute__((always_inline)) void NAME(multiply_turned)(WIDE(vector) * acc, int mr,
-                                                                        int nv, int is_crowded,
-                                                                        const TG_T *const *of,
-                                                                        const tg_step *s)
+static inline __attribute__((always_inline)) void
+NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, int is_crowded, tg_type type,
+                      const char *const *of, const tg_step *s)
 {
     const TG_T *const a = s->a;
     const int64_t a_row = s->a_row;
+    const int in_word = type ? 2 : 1, bytes = (int)sizeof(TG_T) / in_word;
     int64_t p = 0;
     EACH (i, mr * nv)
         acc[i] = (WIDE(vector)){0};
-    for (; p + TG_V <= s->k; p += TG_V) {
+    for (; p + TG_V * in_word <= s->k; p += TG_V * in_word) {
         if (s->ahead)
-            NAME(fetch_lines)(nv * TG_V, of, p, s->ahead);
+            NAME(fetch_lines)(nv * TG_V, of, p / in_word, s->ahead / in_word);
         EACH (j, nv) {
             WIDE(vector) square[TG_V];
-            NAME(turn)(square, of + j * TG_V, p, is_crowded);
-            EACH (e, TG_V)
+            NAME(turn)(square, of + j * TG_V, p / in_word, is_crowded);
+            EACH (e, TG_V * in_word) {
+                const WIDE(vector) b_now = NAME(element_of)(type, square[e / in_word], e % in_word);
                 EACH (i, mr)
-                    acc[i * nv + j] += a[i * a_row + p + e] * square[e];
+                    acc[i * nv + j] += a[i * a_row + p + e] * b_now;
+            }
         }
     }
     for (; p < s->k; p++)
         EACH (j, nv) {
-            WIDE(vector) b_now = {0};
+            char line[TG_V * sizeof(TG_T)];
             EACH (i, TG_V)
-                b_now[i] = of[j * TG_V + i][p];
+                memcpy(line + i * bytes, of[j * TG_V + i] + p * bytes, (size_t)bytes);
+            const WIDE(vector) b_now = WIDE(load_as)(type, line);
             EACH (i, mr)
                 acc[i * nv + j] += a[i * a_row + p] * b_now;
         }
 }
 
 /* b_row is from column to column here. Columns that are not there are the last one once more. */
-static inline __attribute__((always_inline)) void NAME(turned_tile)(int mr, int nv,
+static inline __attribute__((always_inline)) void NAME(turned_tile)(int mr, int nv, tg_type type,
                                                                     const tg_step *s)
 {
     enum { MOST = TG_TURNED_VECTORS * TG_V };
     const int64_t columns = s->columns, whole = nv * TG_V;
+    const int64_t b_row = s->b_row * (type ? 2 : (int64_t)sizeof(TG_T)); /* in bytes */
     WIDE(vector) acc[TG_TURNED_ROWS * TG_TURNED_VECTORS];
-    const TG_T *of[MOST];
+    const char *of[MOST];
     TG_T corner[TG_TURNED_ROWS * MOST], *const c = s->c;
     EACH (i, nv * TG_V)
-        of[i] = (const TG_T *)s->b + tg_min(i, columns - 1) * s->b_row;
-    if (s->b_row * (int64_t)sizeof(TG_T) % CROWDING == 0)
-        NAME(multiply_turned)(acc, mr, nv, 1, of, s);
+        of[i] = (const char *)s->b + tg_min(i, columns - 1) * b_row;
+    if (type || b_row % CROWDING == 0)
+        NAME(multiply_turned)(acc, mr, nv, 1, type, of, s);
     else
-        NAME(multiply_turned)(acc, mr, nv, 0, of, s);
+        NAME(multiply_turned)(acc, mr, nv, 0, type, of, s);
     if (columns == whole) {
         WIDE(update)(acc, mr, nv, 0, WIDE(first)(0), c, s);
         return;
@@ -117,21 +136,42 @@ static inline __attribute__((always_inline)) void NAME(turned_tile)(int mr, int 
         memcpy(c + i * s->c_row, corner + i * whole, (size_t)columns * sizeof *c);
 }
 
+#define EACH_ROWS(nv, type)                \
+    switch (s->rows) {                     \
+    case 1:                                \
+        NAME(turned_tile)(1, nv, type, s); \
+        return;                            \
+    case 2:                                \
+        NAME(turned_tile)(2, nv, type, s); \
+        return;                            \
+    case 3:                                \
+        NAME(turned_tile)(3, nv, type, s); \
+        return;                            \
+    case 4:                                \
+        NAME(turned_tile)(4, nv, type, s); \
+        return;                            \
+    }
+
+static __attribute__((noinline, unused)) void NAME(turned_f16)(const tg_step *s)
+{
+    EACH_ROWS(1, TG_F16)
+}
+
+static __attribute__((noinline, unused)) void NAME(turned_bf16)(const tg_step *s)
+{
+    EACH_ROWS(1, TG_BF16)
+}
+
 static void NAME(turned)(const tg_step *s)
 {
-    const int is_narrow = s->columns <= TG_V;
-#define CASE(rows)                                         \
-    case rows:                                             \
-        if (is_narrow)                                     \
-            NAME(turned_tile)(rows, 1, s);                 \
-        else                                               \
-            NAME(turned_tile)(rows, TG_TURNED_VECTORS, s); \
-        return;
-    switch (s->rows) {
-        CASE(1)
-        CASE(2)
-        CASE(3)
-        CASE(4)
+    if (CONVERTS(TG_T) && s->b_type == TG_F16) {
+        NAME(turned_f16)(s);
+    } else if (CONVERTS(TG_T) && s->b_type) {
+        NAME(turned_bf16)(s);
+    } else if (s->columns <= TG_V) {
+        EACH_ROWS(1, (tg_type)0)
+    } else {
+        EACH_ROWS(TG_TURNED_VECTORS, (tg_type)0)
     }
-#undef CASE
 }
+#undef EACH_ROWS
