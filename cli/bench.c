@@ -179,6 +179,7 @@ static int run_case(bench *b, int index)
     const double cold = (double)cli_cold_bytes(&b->machine) / 2;
     const int is_cold = b->machine.is_host && cli_least_traffic(one->shape, o->type) >= cold;
     b->reading = is_cold ? cli_bandwidth(&b->machine) : 0;
+    b->any_reading |= is_cold;
     cli_work_free(&b->machine, &work);
     if (rc != CLI_OK)
         return rc;

@@ -23,7 +23,7 @@ typedef struct bench {
     double log_chooser; /* how near the chooser comes to the best row, a sum */
     double log_share, log_median[CLI_LIST], log_best[CLI_LIST]; /* sums, of the first runner */
     cli_point *points; /* of the roofline, if it is asked for */
-    int point_count, wrong;
+    int point_count, wrong, any_reading;
 } bench;
 
 /* The share of that rate at which the least that must be read and written has moved. */

@@ -91,7 +91,7 @@ void bench_print_means(const bench *b)
     printf(
         "of peak: of the multiply-adds alone that this machine did in the same rounds; times are "
         "medians\n");
-    if (b->machine.is_host)
+    if (b->any_reading)
         printf(
             "of reading: what must be moved, beside reading memory as fast as these threads can\n");
     if (b->own_count > 1)
