@@ -136,20 +136,16 @@ static inline __attribute__((always_inline)) void NAME(turned_tile)(int mr, int 
         memcpy(c + i * s->c_row, corner + i * whole, (size_t)columns * sizeof *c);
 }
 
-#define EACH_ROWS(nv, type)                \
-    switch (s->rows) {                     \
-    case 1:                                \
-        NAME(turned_tile)(1, nv, type, s); \
-        return;                            \
-    case 2:                                \
-        NAME(turned_tile)(2, nv, type, s); \
-        return;                            \
-    case 3:                                \
-        NAME(turned_tile)(3, nv, type, s); \
-        return;                            \
-    case 4:                                \
-        NAME(turned_tile)(4, nv, type, s); \
-        return;                            \
+#define ROWS(rows, nv, type)                  \
+    case rows:                                \
+        NAME(turned_tile)(rows, nv, type, s); \
+        return;
+#define EACH_ROWS(nv, type) \
+    switch (s->rows) {      \
+        ROWS(1, nv, type)   \
+        ROWS(2, nv, type)   \
+        ROWS(3, nv, type)   \
+        ROWS(4, nv, type)   \
     }
 
 static __attribute__((noinline, unused)) void NAME(turned_f16)(const tg_step *s)
@@ -175,3 +171,4 @@ static void NAME(turned)(const tg_step *s)
     }
 }
 #undef EACH_ROWS
+#undef ROWS
