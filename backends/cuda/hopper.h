@@ -319,9 +319,9 @@ __device__ void consume(const arguments &p, const work &w, const pipeline<S> &pi
         multiply_along_k(acc, w, pipe, me);
     else
         multiply(acc, w, pipe, me);
-    meet<1, consumers<T>>(); /* nobody reads the stages any more */
+    meet<consumers<T>>(); /* nobody reads the stages any more */
     park(pipe.stages, acc, me);
-    meet<1, consumers<T>>();
+    meet<consumers<T>>();
     const parked_slices<T> slices = {pipe.stages};
     if (w.parts == 1) {
         write_tile<T>(p, w, slices);

@@ -69,10 +69,10 @@ __device__ inline void fetch_box(float *to, const CUtensorMap &map, int x, int k
  * for one. The others are consumers. */
 __device__ inline int consumer_thread() { return threadIdx.x - producers; }
 
-/* A meeting of some of the block's threads, in one of its numbered rooms. */
-template <int Room, int Threads> __device__ void meet()
+/* A meeting of so many of the block's threads. */
+template <int Threads> __device__ void meet()
 {
-    asm volatile("bar.sync %0, %1;" ::"n"(Room), "n"(Threads) : "memory");
+    asm volatile("bar.sync 1, %0;" ::"n"(Threads) : "memory");
 }
 
 template <class S> struct pipeline {

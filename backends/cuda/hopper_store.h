@@ -215,10 +215,10 @@ __device__ bool store_part(const arguments &p, const work &w, const parked_slice
     for (int at = consumer_thread() * quad; at < size; at += consumers<T> * quad)
         slices.template sum<quad>(at).write(parts + w.part * size + at);
     __threadfence();
-    meet<1, consumers<T>>();
+    meet<consumers<T>>();
     if (consumer_thread() == 0)
         *last = atomicAdd(&p.tickets[w.split], 1) == w.parts - 1;
-    meet<1, consumers<T>>();
+    meet<consumers<T>>();
     __threadfence();
     return *last;
 }
