@@ -123,7 +123,7 @@ static way_in way_in_of(const tg_problem *p, int64_t x_stride, int64_t k_stride,
         return (way_in){0, 1};
     if (may_along_k && is_fetched(k_stride, x_stride))
         return (way_in){0, 0};
-    return (way_in){4250 + 3.9e-3 * (double)x * (double)p->k * (double)p->batch, 1};
+    return (way_in){3.9e-3 * (double)x * (double)p->k * (double)p->batch, 1};
 }
 
 /* If both lie along k, four lanes share it, if the tile has as many slices. */
@@ -157,10 +157,11 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
 {
     const tg_problem turned = oriented(given, &t, l), *const p = &turned;
     const double outputs = t.thread.m * t.thread.n, loads = t.thread.m + t.thread.n;
+    const double thin = tg_is_thin(t.block);
     const double share = takes_both_along_k(p, t)
-                             ? 0.88 - 0.26 * loads / outputs - 0.024 * (t.slices - 4)
-                             : 1.2 - 1.8 * loads / outputs - 0.0103 * (t.slices - 1);
-    const double start = 36 + 27.5 * t.slices; /* of a block, in k */
+                             ? 0.88 - 0.26 * loads / outputs - 0.024 * (t.slices - 4) - 0.18 * thin
+                             : 1.2 - 1.8 * loads / outputs - 0.0103 * (t.slices - 1) + 0.025 * thin;
+    const double start = 40 + 22 * t.slices; /* of a block, in k */
     const int64_t resident = (int64_t)resident_blocks(t, l, 4), slots = resident * l->units;
     const int64_t steps = tg_max(1, tg_ceil_div(p->k, t.block.k));
     const way_in a = way_in_of(p, p->a.row_stride, p->a.col_stride, p->m, 1);
@@ -177,19 +178,20 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
         tail == TG_TAIL_SPLIT && left > 0 ? tg_tail_steps(left, slots, steps, t.block) : steps;
     const double parts = (double)tg_ceil_div(steps, part);
     const double alone =
-        resident > 1 && waves == 0 && left <= l->units ? 0.38 + 1.1 * loads / outputs : 1;
+        resident > 1 && waves == 0 && left <= l->units ? 0.39 + 1.05 * loads / outputs : 1;
     double k = waves * ((double)p->k + start), split = 0;
     if (left > 0 && parts == 1)
         k += ((double)p->k + start) * alone;
     else if (left > 0) {
         k += tg_tail_time(left, slots, steps, part, t.block);
-        const double first = tg_is_thin(t.block) ? 5500 : 9450;
-        split = (waves == 0 ? first : 0) + 0.49 * t.block.m * t.block.n * parts;
+        const double first = thin ? 2200 : 7500;
+        split = (waves == 0 ? first : 0) + 0.35 * t.block.m * t.block.n * parts;
     }
     const double tiles = split + k * t.block.m * t.block.n * (double)resident / (128 * share);
     const double warps = 4 + (double)tg_tile_threads(t, l->lanes) / 32;
     const double edge = core.blocks ? 3000 + 1.3 * (double)p->k * (double)core.width / warps : 0;
-    return 1150 + a.cycles + b.cycles + (tiles > edge ? tiles : edge);
+    const double copies = a.cycles + b.cycles, launches = copies > 0 ? 4850 : 1150;
+    return launches + copies + (tiles > edge ? tiles : edge);
 }
 
 static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *l, int bytes)
@@ -288,7 +290,8 @@ static int is_candidate(const tg_problem *p, int row, const tg_limits *l, int by
     const char *name = tg_tile_name(row);
     if ((p->flags & TG_BATCH_INVARIANT) && !sums_in_order(t, bytes))
         return 0;
-    if ((is_fed_by_engine(t, l, bytes) && tg_is_thin(t.block)) != is_for_engine(p, l, bytes))
+    const int is_thin = is_fed_by_engine(t, l, bytes) && tg_is_thin(t.block);
+    if (is_thin ? p->batch > 1 : is_for_engine(p, l, bytes))
         return 0;
     if (tg_tile_is_fma(t) && (bytes < 4 || tg_tile_accumulators(t, *l, bytes) > 128))
         return 0; /* FMA kernels are of f32 and f64 */

@@ -308,17 +308,29 @@ __device__ void park(float *memory, const accumulators<T, W> &acc, const lane &m
         }
 }
 
+/* What a block does, once its tile is multiplied. Where registers are short, that is found again:
+ * what the compiler takes for another block is not kept in those that the loop wants. */
+template <tg_tile T, ways W> __device__ work found_again(const arguments &p, const work &w)
+{
+    if constexpr (T.thread.m * T.thread.n < 128 || (T.slices == 1 && W.a_along_k))
+        return w;
+    unsigned block;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
+    return work_of<T>(p.s, block);
+}
+
 template <tg_tile T, ways W, class S>
-__device__ void consume(const arguments &p, const work &w, const pipeline<S> &pipe)
+__device__ void consume(const arguments &p, const work &todo, const pipeline<S> &pipe)
 {
     const lane me = lane_of<T, W>(consumer_thread());
     accumulators<T, W> acc;
     if constexpr (W.b_along_k)
-        multiply_both_along_k(acc, w, pipe, me);
+        multiply_both_along_k(acc, todo, pipe, me);
     else if constexpr (W.a_along_k)
-        multiply_along_k(acc, w, pipe, me);
+        multiply_along_k(acc, todo, pipe, me);
     else
-        multiply(acc, w, pipe, me);
+        multiply(acc, todo, pipe, me);
+    const work w = found_again<T, W>(p, todo);
     meet<consumers<T>>(); /* nobody reads the stages any more */
     park(pipe.stages, acc, me);
     meet<consumers<T>>();
@@ -328,8 +340,15 @@ __device__ void consume(const arguments &p, const work &w, const pipeline<S> &pi
         return;
     }
     float *parts = p.partials + w.split * w.parts * (T.block.m * T.block.n);
-    if (store_part(p, w, slices, parts, pipe.last))
-        write_tile<T>(p, w, stored_parts<T>{parts, w.parts});
+    if (p.s.cluster > 1) {
+        parts = pipe.stages;
+        add_slices(slices, parts);
+        meet_cluster();
+    } else if (!store_part(p, w, slices, parts, pipe.last))
+        return;
+    write_tile<T>(p, w, stored_parts<T>{parts, w.parts, p.s.cluster, w.part});
+    if (p.s.cluster > 1)
+        leave_cluster();
 }
 
 template <tg_tile T, ways W>
@@ -339,8 +358,12 @@ __global__ void __launch_bounds__(shape<T, W>::threads, shape<T, W>::blocks)
     using S = shape<T, W>;
     extern __shared__ __align__(1024) float memory[];
     const pipeline<S> pipe(memory);
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0) {
+        prefetch_map(p.a);
+        prefetch_map(p.b);
         pipe.init(consumers<T>);
+    }
+    const work w = work_of<T>(p.s, blockIdx.x);
     __syncthreads();
     tg::wait_for_turn();
     if constexpr (has_edges<W>)
@@ -348,7 +371,6 @@ __global__ void __launch_bounds__(shape<T, W>::threads, shape<T, W>::blocks)
             run_edges<S::threads>(p, memory);
             return;
         }
-    const work w = work_of<T>(p.s, blockIdx.x - (has_edges<W> ? p.s.edge_blocks : 0));
     if (threadIdx.x < producers) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(S::producer_registers));
         producer<T, W>{p, w, pipe, (int)threadIdx.x}.run();

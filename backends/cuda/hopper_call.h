@@ -5,6 +5,8 @@
 #ifndef TG_HOPPER_CALL_H
 #define TG_HOPPER_CALL_H
 
+#include <atomic>
+
 #include "hopper.h"
 #include "prepass.h"
 
@@ -122,6 +124,7 @@ template <tg_tile T> schedule schedule_of(const tg_call *call)
     s.n = (int)e.n;
     s.steps = s.part_steps = steps;
     s.units = (int)units;
+    s.cluster = 1;
     s.edge_blocks = (int)e.blocks;
     s.edge_width = (int)e.width;
     s.tiles_m = (int)tg_ceil_div(e.m, T.block.m);
@@ -138,6 +141,10 @@ template <tg_tile T> schedule schedule_of(const tg_call *call)
     s.whole = tiles - s.split;
     if (shape<T, ways{}>::blocks == 2 && s.whole >= slots)
         s.early = (int)tg_min(units, s.split * (s.parts - 1));
+    s.of_item = divisor((int64_t)s.tiles_m * s.tiles_n);
+    s.of_strip = divisor((int64_t)group * s.tiles_n);
+    s.of_last_strip = divisor(tg_max(1, s.tiles_m % group));
+    s.of_split = divisor(tg_max(1, s.split));
     return s;
 }
 
@@ -246,14 +253,56 @@ inline void describe_edges(arguments *args, const operand &a, const operand &b)
 
 /* Kernels start while others end. So that blocks which could have a multiprocessor each do not
  * double up then, they ask for more shared memory than two can have. */
+template <tg_tile T, ways W> int fast_bytes(const schedule &s, const tg_call *call)
+{
+    return s.blocks() > call->units ? shape<T, W>::bytes : shape<T, W>::alone;
+}
+
 template <tg_tile T, ways W> int start(const arguments &args, const tg_call *call, void *stream)
 {
     using S = shape<T, W>;
-    const int bytes = args.s.blocks() > call->units ? S::bytes : S::alone;
     const auto kernel = gemm<T, W>;
     if (const int error = tg::ask_for_fast_once(call, (const void *)kernel, S::alone))
         return error;
-    return tg::start(kernel, args.s.blocks(), S::threads, bytes, args, *call, stream);
+    return tg::start(kernel, args.s.blocks(), S::threads, fast_bytes<T, W>(args.s, call), args,
+                     *call, stream, args.s.cluster);
+}
+
+constexpr int most_of_cluster = 8;
+
+/* How many clusters of so many blocks the device runs at once: it has groups of multiprocessors
+ * that no cluster crosses. */
+template <tg_tile T, ways W> int clusters_at_once(int size, int bytes, const tg_call *call)
+{
+    using S = shape<T, W>;
+    static std::atomic<int> known[2][most_of_cluster + 1]; /* and one */
+    const void *kernel = (const void *)gemm<T, W>;
+    std::atomic<int> &here = known[bytes == S::alone][size];
+    if (here == 0 && !tg::ask_for_fast_once(call, kernel, S::alone)) {
+        cudaLaunchAttribute attribute = {};
+        attribute.id = cudaLaunchAttributeClusterDimension;
+        attribute.val.clusterDim = {unsigned(size), 1, 1};
+        const cudaLaunchConfig_t config = {
+            dim3(unsigned(size)), dim3(S::threads), size_t(bytes), nullptr, &attribute, 1};
+        int clusters = 0;
+        if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config))
+            (void)cudaGetLastError();
+        here = clusters + 1;
+    }
+    return here - 1;
+}
+
+/* If all tiles are split, and all parts run at once, those of a tile are a cluster. */
+template <tg_tile T, ways W> void gather(schedule &s, const tg_call *call)
+{
+    if (!call->early || s.whole || s.parts < 2 || s.parts > most_of_cluster)
+        return;
+    const int64_t wanted = tg_ceil_div(s.edge_blocks, s.parts) + s.split;
+    if (wanted > clusters_at_once<T, W>(s.parts, fast_bytes<T, W>(s, call), call))
+        return;
+    s.cluster = s.parts;
+    s.of_split = divisor(s.parts);
+    s.edge_blocks = (int)tg_round_up(s.edge_blocks, s.parts);
 }
 
 template <tg_tile T> int launch_oriented(const tg_call *call, void *stream)
@@ -264,6 +313,7 @@ template <tg_tile T> int launch_oriented(const tg_call *call, void *stream)
     arguments args = {};
     args.s = schedule_of<T>(call);
     const layout<T> at(call, args.s);
+    gather<T, ways{true, false}>(args.s, call);
     char *memory = (char *)call->workspace;
     tg_prepass::job before = {};
     const operand a = fetched(operand_a(call), memory + at.a, &before.a);
@@ -277,7 +327,7 @@ template <tg_tile T> int launch_oriented(const tg_call *call, void *stream)
     args.b_items = b.items > 1;
     args.partials = (float *)(memory + at.partials);
     args.tickets = before.tickets = (unsigned *)(memory + at.tickets);
-    before.ticket_count = args.s.split;
+    before.ticket_count = args.s.cluster > 1 ? 0 : args.s.split;
     if (before.a.items || before.b.items || before.ticket_count)
         if (const int error = tg_prepass::launch(before, *call, stream))
             return error;

@@ -65,6 +65,11 @@ __device__ inline void fetch_box(float *to, const CUtensorMap &map, int x, int k
                  : "memory");
 }
 
+__device__ inline void prefetch_map(const CUtensorMap &map)
+{
+    asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
 /* The first threads of a block are producers: as its oldest warps they get their turn when they ask
  * for one. The others are consumers. */
 __device__ inline int consumer_thread() { return threadIdx.x - producers; }

@@ -96,6 +96,21 @@ template <tg_tile T, ways W> struct shape {
     static constexpr int producer_registers = blocks == 2 ? 256 - consumer_registers : 40;
 };
 
+/* Division by what the host knows: n / by == n * times >> shift for all n < 2^31 (Granlund and
+ * Montgomery, Division by Invariant Integers using Multiplication). */
+struct divisor {
+    unsigned by, times, shift;
+
+    divisor() = default;
+    explicit divisor(int64_t by) : by((unsigned)by), times(0), shift(31)
+    {
+        while (by > (int64_t)1 << (shift - 31))
+            shift++;
+        times = (unsigned)(((uint64_t)1 << shift) / by + 1);
+    }
+    __device__ unsigned of(unsigned n) const { return (unsigned)((uint64_t)n * times >> shift); }
+};
+
 /* How the tiles of C become blocks. The first tiles run whole, one block each; the others are cut
  * into parts of so many steps of block.k, the last part being what is left. All first parts run
  * before all second ones, so that the short last parts fill up where the others leave room.
@@ -111,8 +126,12 @@ struct schedule {
     int64_t whole, split; /* tiles */
     int parts, part_steps;
     int units, early;
+    int cluster; /* blocks that sum a tile's parts where they are: all of them, or 1 */
 
     int edge_blocks, edge_width; /* the first blocks */
+
+    divisor of_item, of_strip, of_last_strip; /* tiles, tiles, rows of tiles */
+    divisor of_split; /* neighbouring blocks: split tiles, or parts of one */
 
     __host__ __device__ int64_t blocks() const { return edge_blocks + whole + split * parts; }
 };
@@ -149,28 +168,33 @@ struct work {
     int64_t split; /* which of the split tiles it is */
 };
 
-template <tg_tile T> __device__ work work_of(const schedule &s, int64_t block)
+/* There are fewer than 2^30 blocks. Those of the edges get work that they do not do. */
+template <tg_tile T> __device__ work work_of(const schedule &s, unsigned block)
 {
     work w = {0, 0, 0, 0, s.steps, 0, 1, 0};
-    int64_t at = block;
-    if (block >= s.units && block < s.whole + s.early)
-        at += block < s.units + s.early ? s.whole - s.units : -s.early;
-    int64_t tile = at;
-    if (at >= s.whole) {
-        w.split = (at - s.whole) % s.split;
-        w.part = (int)((at - s.whole) / s.split);
+    const unsigned whole = (unsigned)s.whole, units = s.units, early = s.early;
+    unsigned at = block - s.edge_blocks;
+    if (at >= units && at < whole + early)
+        at += at < units + early ? whole - units : 0 - early;
+    unsigned tile = at;
+    if (at >= whole && s.split) {
+        const unsigned quotient = s.of_split.of(at - whole);
+        const unsigned rest = at - whole - quotient * s.of_split.by;
+        w.split = s.cluster > 1 ? quotient : rest;
+        w.part = (int)(s.cluster > 1 ? rest : quotient);
         w.parts = s.parts;
         w.first = w.part * s.part_steps;
         w.steps = (int)tg_min(s.part_steps, s.steps - w.first);
-        tile = s.whole + w.split;
+        tile = whole + (unsigned)w.split;
     }
-    const int64_t of_item = (int64_t)s.tiles_m * s.tiles_n;
-    w.item = (int)(tile / of_item);
-    const int64_t place = tile % of_item, strip = place / ((int64_t)group * s.tiles_n);
-    const int in_strip = (int)(place - strip * group * s.tiles_n);
-    const int rows = (int)tg_min(group, s.tiles_m - strip * group);
-    w.row = (int)(strip * group + in_strip % rows) * T.block.m;
-    w.col = in_strip / rows * T.block.n;
+    const unsigned item = s.of_item.of(tile), place = tile - item * s.of_item.by;
+    const unsigned strip = s.of_strip.of(place), in_strip = place - strip * s.of_strip.by;
+    const bool is_last = (strip + 1) * group > (unsigned)s.tiles_m;
+    const unsigned rows = is_last ? s.of_last_strip.by : group;
+    const unsigned col = is_last ? s.of_last_strip.of(in_strip) : in_strip / group;
+    w.item = (int)item;
+    w.row = (int)(strip * group + in_strip - col * rows) * T.block.m;
+    w.col = (int)col * T.block.n;
     return w;
 }
 

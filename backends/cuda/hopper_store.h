@@ -5,6 +5,9 @@
  *   registers of all slices --> shared memory --> sum of slices --> C             (a whole tile)
  *                                                     |
  *                                                     +--> workspace --> sum of parts --> C
+ *                                                     |
+ *                                                     +--> stays there --> sum of a cluster's parts,
+ *                                                                          by all its blocks --> C
  *
  * Sums run in the order of k, whoever does them: the same bits every time. */
 #ifndef TG_HOPPER_STORE_H
@@ -49,6 +52,9 @@ template <int Wide> struct vector {
 template <tg_tile T> struct parked_slices {
     const float *memory;
 
+    __device__ int block() const { return 0; } /* of those that write the tile */
+    __device__ int blocks() const { return 1; }
+
     template <int Wide> __device__ vector<Wide> sum(int at) const
     {
         const int row = at / T.block.n, col = at % T.block.n;
@@ -63,7 +69,8 @@ template <tg_tile T> struct parked_slices {
     }
 
     template <int Wide, int Pieces>
-    __device__ void sum(int first, int step, vector<Wide> (&sums)[Pieces]) const
+    __device__ void sum(int first, int step, const bool (&)[Pieces],
+                        vector<Wide> (&sums)[Pieces]) const
     {
 #pragma unroll
         for (int i = 0; i < Pieces; i++)
@@ -71,24 +78,43 @@ template <tg_tile T> struct parked_slices {
     }
 };
 
+/* The parts of a split tile lie in slow memory, or, if its blocks are a cluster, in the fast memory
+ * of each: then all of them write some of it. */
 template <tg_tile T> struct stored_parts {
-    const float *memory;
-    int parts;
+    const float *memory; /* of a cluster: the block's own */
+    int parts, cluster, part;
+
+    __device__ int block() const { return cluster > 1 ? part : 0; }
+    __device__ int blocks() const { return cluster; }
+
+    __device__ const float *part_at(int of) const
+    {
+        const float *at = memory + (int64_t)of * T.block.m * T.block.n;
+        if (cluster > 1)
+            asm("mapa.u64 %0, %1, %2;" : "=l"(at) : "l"(memory), "r"(of));
+        return at;
+    }
 
     /* Slow memory answers late: what is asked for at once is waited for once. */
     template <int Wide, int Pieces>
-    __device__ void sum(int first, int step, vector<Wide> (&sums)[Pieces]) const
+    __device__ void sum(int first, int step, const bool (&wanted)[Pieces],
+                        vector<Wide> (&sums)[Pieces]) const
     {
+        const int row = cluster > 1 ? pitch<T> : T.block.n;
+        int at[Pieces];
 #pragma unroll
-        for (int i = 0; i < Pieces; i++)
-            sums[i] = vector<Wide>::read(memory + first + i * step);
+        for (int i = 0; i < Pieces; i++) {
+            const int e = first + i * step;
+            at[i] = e / T.block.n * row + e % T.block.n;
+            sums[i] = wanted[i] ? vector<Wide>::read(part_at(0) + at[i]) : vector<Wide>{};
+        }
 #pragma unroll 2
-        for (int part = 1; part < parts; part++) {
-            const float *from = memory + (int64_t)part * T.block.m * T.block.n + first;
+        for (int of = 1; of < parts; of++) {
+            const float *from = part_at(of);
             vector<Wide> more[Pieces];
 #pragma unroll
             for (int i = 0; i < Pieces; i++)
-                more[i] = vector<Wide>::read(from + i * step);
+                more[i] = wanted[i] ? vector<Wide>::read(from + at[i]) : vector<Wide>{};
 #pragma unroll
             for (int i = 0; i < Pieces; i++)
                 sums[i] = sums[i].plus(more[i]);
@@ -96,34 +122,63 @@ template <tg_tile T> struct stored_parts {
     }
 };
 
+/* A meeting of all consumers of a cluster. */
+__device__ inline void meet_cluster()
+{
+    asm volatile("barrier.cluster.arrive.aligned;\n"
+                 "barrier.cluster.wait.aligned;" ::
+                     : "memory");
+}
+
+/* The same, for those that have read all they wanted. */
+__device__ inline void leave_cluster()
+{
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
+                 "barrier.cluster.wait.aligned;" ::
+                     : "memory");
+}
+
+/* Adds the other slices of a tile to the first, where it is. */
+template <tg_tile T> __device__ void add_slices(const parked_slices<T> &slices, float *memory)
+{
+    constexpr int size = T.block.m * T.block.n;
+#pragma unroll 2
+    for (int at = consumer_thread() * quad; at < size; at += consumers<T> * quad)
+        slices.template sum<quad>(at).write(memory + at / T.block.n * pitch<T> + at % T.block.n);
+}
+
 /* C of one tile, row by row, by all consumers; several rows at once, because C may have to be read
  * and the parts of a split tile lie in slow memory. */
 template <tg_tile T, int Wide, class Source>
 __device__ void write_tile(const arguments &p, const work &w, const Source &source)
 {
     constexpr int size = T.block.m * T.block.n, step = consumers<T> * Wide;
-    constexpr int rounds = size / step, at_once = rounds % 8 ? rounds & -rounds : 8;
+    constexpr int rounds = size / step;
+    constexpr int at_once = rounds % 8 ? rounds & -rounds : 8;
     static_assert(size % (step * at_once) == 0);
     const vector<Wide> zero = {};
+    int next = source.block(); /* piece that this block writes */
     for (int from = consumer_thread() * Wide; from < size; from += step * at_once) {
         float *to[at_once];
+        bool wanted[at_once];
         vector<Wide> old[at_once], sums[at_once];
 #pragma unroll
         for (int i = 0; i < at_once; i++) {
             const int row = w.row + (from + i * step) / T.block.n;
             const int col = w.col + (from + i * step) % T.block.n;
-            to[i] = row < p.s.m && col < p.s.n ? p.c + w.item * p.c_item + row * p.c_row + col
-                                               : nullptr;
-            old[i] = to[i] && p.beta != 0 ? vector<Wide>::read(to[i]) : zero;
+            wanted[i] = row < p.s.m && col < p.s.n && next == 0;
+            to[i] = p.c + w.item * p.c_item + row * p.c_row + col;
+            old[i] = wanted[i] && p.beta != 0 ? vector<Wide>::read(to[i]) : zero;
+            next = next == 0 ? source.blocks() - 1 : next - 1;
         }
-        source.sum(from, step, sums);
+        source.sum(from, step, wanted, sums);
 #pragma unroll
         for (int i = 0; i < at_once; i++) {
             vector<Wide> v = sums[i];
 #pragma unroll
             for (int e = 0; e < Wide; e++)
                 v.x[e] = tg::weighted(p.alpha, v.x[e], p.beta, old[i].x[e]);
-            if (to[i])
+            if (wanted[i])
                 v.write(to[i]);
         }
     }
@@ -135,7 +190,8 @@ template <tg_tile T, class Source>
 __device__ void write_wide_columns(const arguments &p, const work &w, const Source &source)
 {
     constexpr int rows = T.block.m / quad, cols = T.block.n / quad;
-    for (int at = consumer_thread(); at < rows * cols; at += consumers<T>) {
+    for (int at = consumer_thread() + source.block() * consumers<T>; at < rows * cols;
+         at += consumers<T> * source.blocks()) {
         const int in_row = at / 4 % rows * quad, in_col = (at / 4 / rows * 4 + at % 4) * quad;
         const int row = w.row + in_row, col = w.col + in_col;
         float *const c = p.c + w.item * p.c_item + row * p.c_row + col * p.c_col;
@@ -147,7 +203,8 @@ __device__ void write_wide_columns(const arguments &p, const work &w, const Sour
             old[i] =
                 p.beta != 0 && is_there[i] ? vector<quad>::read(c + i * p.c_col) : vector<quad>{};
         }
-        source.sum(in_row * T.block.n + in_col, T.block.n, sums);
+        constexpr bool all[quad] = {true, true, true, true};
+        source.sum(in_row * T.block.n + in_col, T.block.n, all, sums);
 #pragma unroll
         for (int i = 0; i < quad; i++) {
             vector<quad> v = {sums[0].x[i], sums[1].x[i], sums[2].x[i], sums[3].x[i]};
@@ -170,15 +227,18 @@ __device__ void write_columns(const arguments &p, const work &w, const Source &s
     const int in_row = consumer_thread() % T.block.m, row = w.row + in_row;
     float *const c = p.c + w.item * p.c_item + row * p.c_row + w.col * p.c_col;
     const int cols = row < p.s.m ? p.s.n - w.col : 0;
-    for (int from = consumer_thread() / T.block.m * quad; from < T.block.n;
-         from += step * at_once) {
+    for (int from = consumer_thread() / T.block.m * quad + source.block() * step * at_once;
+         from < T.block.n; from += step * at_once * source.blocks()) {
         vector<quad> old[at_once], sums[at_once];
 #pragma unroll
         for (int i = 0; i < at_once * quad; i++) {
             const int col = from + i / quad * step + i % quad;
             old[i / quad].x[i % quad] = p.beta != 0 && col < cols ? c[col * p.c_col] : 0;
         }
-        source.sum(in_row * T.block.n + from, step, sums);
+        bool wanted[at_once];
+        for (bool &each : wanted)
+            each = true;
+        source.sum(in_row * T.block.n + from, step, wanted, sums);
 #pragma unroll
         for (int i = 0; i < at_once * quad; i++) {
             const int col = from + i / quad * step + i % quad;

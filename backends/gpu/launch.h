@@ -60,21 +60,26 @@ __device__ inline void wait_for_turn()
 #endif
 }
 
-/* kernel<<<blocks, threads, fast, stream>>>(argument), but its error is this launch's own. */
+/* kernel<<<blocks, threads, fast, stream>>>(argument), but its error is this launch's own. So many
+ * neighbouring blocks run at once that make a cluster. */
 template <typename T_argument>
 int start(void (*kernel)(T_argument), int64_t blocks, int threads, int64_t fast,
-          const T_argument &argument, [[maybe_unused]] const tg_call &call, void *stream)
+          const T_argument &argument, [[maybe_unused]] const tg_call &call, void *stream,
+          [[maybe_unused]] int cluster = 1)
 {
     void *arguments[] = {const_cast<T_argument *>(&argument)};
     const void *function = reinterpret_cast<const void *>(kernel);
     const GPU(Stream_t) on = static_cast<GPU(Stream_t)>(stream);
 #ifdef __CUDACC__
     if (call.early) {
-        cudaLaunchAttribute attribute = {};
-        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-        attribute.val.programmaticStreamSerializationAllowed = 1;
+        cudaLaunchAttribute attributes[2] = {};
+        attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attributes[0].val.programmaticStreamSerializationAllowed = 1;
+        attributes[1].id = cudaLaunchAttributeClusterDimension;
+        attributes[1].val.clusterDim = {unsigned(cluster), 1, 1};
         const cudaLaunchConfig_t config = {
-            dim3(unsigned(blocks)), dim3(unsigned(threads)), size_t(fast), on, &attribute, 1};
+            dim3(unsigned(blocks)), dim3(unsigned(threads)), size_t(fast), on, attributes,
+            cluster > 1 ? 2u : 1u};
         return cudaLaunchKernelExC(&config, function, arguments);
     }
 #endif
