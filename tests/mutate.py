@@ -47,6 +47,10 @@ MUTATIONS = [
     ("few columns as rows have no place of their own", CALLS, "j.is_c_beside ? 2 : 1", "1"),
     ("an A along m is read in streams as if along k", DIRECT,
      "x.converts || (p->a.col_stride != 1 && !j->words)", "x.converts"),
+    ("lower half: it is taken for all of a register", KERNELS, "2 * step->columns <= (2 * (count)-1) * (vec)",
+     "2 * step->columns <= 2 * (count) * (vec)"),
+    ("lower half: one column more is taken for it", KERNELS, "2 * step->columns <= (2 * (count)-1) * (vec)",
+     "2 * step->columns <= (2 * (count)-1) * (vec) + 2"),
     ("C is read when beta is 0", KERNEL, "if (beta == 0)", "if (beta != beta)"),
     ("alpha is lost", KERNEL, "acc[i] *= alpha;", ";"),
     ("zeros of A are skipped", KERNEL, "acc[i * nv + j] += a[i * a_row] * b[j];",
@@ -264,7 +268,7 @@ def machine_has(flag):
         return flag in file.read()
 
 
-NEEDS = {"words:": "avx512_vnni", "late:": "avx512f", "halves:": "f16c"}
+NEEDS = {"words:": "avx512_vnni", "late:": "avx512f", "lower half:": "avx512f", "halves:": "f16c"}
 
 
 def can_show(mutation):

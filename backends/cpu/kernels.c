@@ -39,6 +39,26 @@ typedef __mmask16 register_mask;
 #define LOAD_F64(at, mask) _mm512_maskz_loadu_pd((__mmask8)(mask), at)
 #define STORE_F32(at, mask, x) _mm512_mask_storeu_ps(at, mask, x)
 #define STORE_F64(at, mask, x) _mm512_mask_storeu_pd(at, (__mmask8)(mask), x)
+
+/* sum += a * b in the lower halves. What is spread over all of a register for others is used too;
+ * for one or two, loads that are part of a multiply-add are best. */
+static inline __attribute__((always_inline)) __m512 add_lower_f32(__m512 sum, float a,
+                                                                  int is_spread, __m512 b)
+{
+    const __m256 lanes = is_spread ? _mm512_castps512_ps256(_mm512_set1_ps(a)) : _mm256_set1_ps(a);
+    const __m256 x = _mm512_castps512_ps256(b), half = _mm512_castps512_ps256(sum);
+    return _mm512_castps256_ps512(_mm256_fmadd_ps(lanes, x, half));
+}
+
+static inline __attribute__((always_inline)) __m512d add_lower_f64(__m512d sum, double a,
+                                                                   int is_spread, __m512d b)
+{
+    const __m256d lanes = is_spread ? _mm512_castpd512_pd256(_mm512_set1_pd(a)) : _mm256_set1_pd(a);
+    const __m256d x = _mm512_castpd512_pd256(b), half = _mm512_castpd512_pd256(sum);
+    return _mm512_castpd256_pd512(_mm256_fmadd_pd(lanes, x, half));
+}
+#define ADD_LOWER_F32(sum, a, is_spread, b) add_lower_f32(sum, a, is_spread, b)
+#define ADD_LOWER_F64(sum, a, is_spread, b) add_lower_f64(sum, a, is_spread, b)
 enum { HAS_HALVES = 1 };
 #define WIDEN_F16(at) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(at)))
 #define WIDEN_BF16(at)   \
@@ -170,6 +190,13 @@ enum { FETCHES_PACKED = VEC_BYTES == 64, FETCH_PACKED_STEPS = 32, LATE_STEPS = 6
 /* Memory moves by the LINE; lines so many bytes apart have but two sets of L1 between them. */
 enum { LINE = 64, CROWDING = 2048, FETCH_STEPS = TG_FETCH_STEPS };
 enum { MOST_ACCUMULATORS = 40, MOST_VECTORS = 8 };
+/* The last vector of a row. Some cores with registers of 64 bytes have units of 32, and multiply
+ * the lower halves alone in half the time. */
+enum { WHOLE, MASKED, MASKED_LOWER, HAS_LOWER = VEC_BYTES == 64 };
+#if !defined(ADD_LOWER_F32)
+#define ADD_LOWER_F32(sum, a, is_spread, b) ((void)(a), (void)(is_spread), (void)(b), (sum))
+#define ADD_LOWER_F64 ADD_LOWER_F32
+#endif
 #define LINES(bytes) ((int)((bytes) + LINE - 1) / LINE)
 
 #define CONVERTS(ctype) (HAS_HALVES && sizeof(ctype) == sizeof(float))
@@ -319,13 +346,15 @@ static int is_coming(const tg_step *s, int mr, int vec)
 #define GRAIN(ctype, vec, block_m) (RAGGED(ctype, vec, block_m) ? HAS_MASKS ? 1 : (vec) : 0)
 #define OUTER(ctype, vec, rows, vectors, is_masked, form) \
     outer_##ctype##_##vec(rows, vectors, is_masked, form == TG_OUTER_T, 0, step)
-#define IF_VECTORS(count, ctype, rows, nv, vec, form)          \
-    if ((count) <= (nv) && step->columns <= (count) * (vec)) { \
-        if (!HAS_MASKS || step->columns == (count) * (vec))    \
-            OUTER(ctype, vec, rows, count, 0, form);           \
-        else                                                   \
-            OUTER(ctype, vec, rows, count, 1, form);           \
-        return;                                                \
+#define IF_VECTORS(count, ctype, rows, nv, vec, form)                       \
+    if ((count) <= (nv) && step->columns <= (count) * (vec)) {              \
+        if (!HAS_MASKS || step->columns == (count) * (vec))                 \
+            OUTER(ctype, vec, rows, count, WHOLE, form);                    \
+        else if (HAS_LOWER && 2 * step->columns <= (2 * (count)-1) * (vec)) \
+            OUTER(ctype, vec, rows, count, MASKED_LOWER, form);             \
+        else                                                                \
+            OUTER(ctype, vec, rows, count, MASKED, form);                   \
+        return;                                                             \
     }
 #define HAS_COMING(nr, vec, form) (FETCHES_PACKED && (nr) == 3 * (vec) && (form) == TG_OUTER)
 #define STREAMS(ctype, vec, block_m, form) (RAGGED(ctype, vec, block_m) && (form) == TG_OUTER)

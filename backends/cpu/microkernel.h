@@ -104,13 +104,36 @@ static inline __attribute__((always_inline)) VECTOR NAME(load_as)(tg_type type, 
     return v;
 }
 
+/* sum += a * b in the lower half of a register. */
+static inline __attribute__((always_inline)) VECTOR NAME(add_lower)(VECTOR sum, TG_T a,
+                                                                    int is_spread, VECTOR b)
+{
+    if (sizeof(TG_T) == sizeof(float)) {
+        register_f32 all = {0}, factor = {0};
+        memcpy(&all, &sum, sizeof all < sizeof sum ? sizeof all : sizeof sum);
+        memcpy(&factor, &b, sizeof factor < sizeof b ? sizeof factor : sizeof b);
+        all = ADD_LOWER_F32(all, (float)a, is_spread, factor);
+        memcpy(&sum, &all, sizeof all < sizeof sum ? sizeof all : sizeof sum);
+    } else {
+        register_f64 all = {0}, factor = {0};
+        memcpy(&all, &sum, sizeof all < sizeof sum ? sizeof all : sizeof sum);
+        memcpy(&factor, &b, sizeof factor < sizeof b ? sizeof factor : sizeof b);
+        all = ADD_LOWER_F64(all, (double)a, is_spread, factor);
+        memcpy(&sum, &all, sizeof all < sizeof sum ? sizeof all : sizeof sum);
+    }
+    return sum;
+}
+
 /* acc += a * b at one k. */
 static inline __attribute__((always_inline)) void
-NAME(add)(VECTOR *acc, int mr, int nv, const TG_T *a, int64_t a_row, const VECTOR *b)
+NAME(add)(VECTOR *acc, int mr, int nv, int is_lower, const TG_T *a, int64_t a_row, const VECTOR *b)
 {
     EACH (i, mr)
         EACH (j, nv)
-            acc[i * nv + j] += a[i * a_row] * b[j];
+            if (is_lower && j == nv - 1)
+                acc[i * nv + j] = NAME(add_lower)(acc[i * nv + j], a[i * a_row], nv > 2, b[j]);
+            else
+                acc[i * nv + j] += a[i * a_row] * b[j];
 }
 
 /* The same of a b in memory, which is copied to kept, if that is not NULL. */
@@ -125,7 +148,7 @@ static inline __attribute__((always_inline)) void NAME(multiply)(VECTOR *acc, in
     if (kept)
         EACH (j, nv)
             *(LOOSE *)(kept + j * TG_V) = b_now[j];
-    NAME(add)(acc, mr, nv, a, a_row, b_now);
+    NAME(add)(acc, mr, nv, is_masked == MASKED_LOWER, a, a_row, b_now);
 }
 
 static inline __attribute__((always_inline)) void NAME(fetch)(const TG_T *at, int count)
@@ -263,7 +286,7 @@ static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, t
                 VECTOR row[MOST_VECTORS];
                 EACH (j, nv)
                     row[j] = NAME(load_as)(b_type, b_now + p * b_row + j * TG_V * bytes);
-                NAME(add)(acc, mr, nv, a_now + p, a_row, row);
+                NAME(add)(acc, mr, nv, 0, a_now + p, a_row, row);
                 if (comes) {
                     __builtin_prefetch(coming, 0, 2);
                     coming += coming_row;
