@@ -76,10 +76,11 @@ static inline __attribute__((always_inline)) __m512 half_of(tg_type type, __m512
 
 static inline __attribute__((always_inline)) __m512 load_lanes(const void *const *lane)
 {
-    __m512 x = _mm512_castps128_ps512(_mm_loadu_ps(lane[0]));
-    x = _mm512_insertf32x4(x, _mm_loadu_ps(lane[1]), 1);
-    x = _mm512_insertf32x4(x, _mm_loadu_ps(lane[2]), 2);
-    return _mm512_insertf32x4(x, _mm_loadu_ps(lane[3]), 3);
+    const __m256 low = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(lane[0])),
+                                            _mm_loadu_ps(lane[1]), 1);
+    const __m256 high = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(lane[2])),
+                                             _mm_loadu_ps(lane[3]), 1);
+    return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
 }
 #elif defined(__AVX2__)
 enum { HAS_MASKS = 1 };
@@ -167,10 +168,7 @@ enum { HAS_HALVES = 0 };
 #define half_of(type, words, upper) ((void)(upper), (words))
 
 typedef float loose_lane __attribute__((vector_size(16), aligned(1), may_alias));
-static inline loose_lane load_lanes(const void *const *lane)
-{
-    return *(const loose_lane *)lane[0];
-}
+#define load_lanes(lane) (*(const loose_lane *)(lane)[0])
 #endif
 
 /* Loops over the thread tile must unroll fully, or the accumulators end up in memory. */
@@ -187,8 +185,8 @@ enum { FETCHES_PACKED = VEC_BYTES == 64, FETCH_PACKED_STEPS = 32, LATE_STEPS = 6
 #else
 #define UNROLL_STEPS _Pragma("GCC unroll 2")
 #endif
-/* Memory moves by the LINE; lines so many bytes apart have but two sets of L1 between them. */
-enum { LINE = 64, CROWDING = 2048, FETCH_STEPS = TG_FETCH_STEPS };
+/* Memory moves by the LINE; lines so many bytes apart have but one set of L1 between them. */
+enum { LINE = 64, CROWDING = 4096, FETCH_STEPS = TG_FETCH_STEPS };
 enum { MOST_ACCUMULATORS = 40, MOST_VECTORS = 8 };
 /* The last vector of a row. Some cores with registers of 64 bytes have units of 32, and multiply
  * the lower halves alone in half the time. */
@@ -199,6 +197,7 @@ enum { WHOLE, MASKED, MASKED_LOWER, HAS_LOWER = VEC_BYTES == 64 };
 #endif
 #define LINES(bytes) ((int)((bytes) + LINE - 1) / LINE)
 
+#define IN_LANE (16 / (int)sizeof(TG_T)) /* elements of a lane, which is loaded by itself */
 #define CONVERTS(ctype) (HAS_HALVES && sizeof(ctype) == sizeof(float))
 #define EACH(i, count) UNROLL for (int i = 0; i < (count); i++)
 #define JOIN_(x, y) x##y

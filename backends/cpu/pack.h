@@ -14,6 +14,9 @@
 #define FETCH_BYTES 256 /* and of a transposition, along its rows */
 #define UPPER(e, d) ((e) & (d) ? TG_V + (e) - (d) : (e))
 #define LOWER(e, d) (((e) & (d) ? TG_V + (e) : (e) + (d)) % (2 * TG_V))
+/* Processors are quick with x0 y0 x1 y1 and x2 y2 x3 y3, in each lane of four. */
+#define FIRST_IN_LANE(e, d) ((e) / 4 * 4 + (e) % 4 / 2 + (e) % 2 * TG_V)
+#define LAST_IN_LANE(e, d) ((FIRST_IN_LANE(e, d) + 2) % (2 * TG_V))
 #define EACH_OF_2(f, d) f(0, d), f(1, d)
 #define EACH_OF_4(f, d) EACH_OF_2(f, d), f(2, d), f(3, d)
 #define EACH_OF_8(f, d) EACH_OF_4(f, d), f(4, d), f(5, d), f(6, d), f(7, d)
@@ -34,14 +37,30 @@ typedef TG_T NAME(four_loose)
 
 /* Of rows that are d apart, the upper one gets every other d elements of the lower one in place of
  * its own, and the lower one what is left over. */
-static inline __attribute__((always_inline)) void NAME(exchange)(WIDE(vector) * square, int d)
+static inline __attribute__((always_inline)) void NAME(mix)(WIDE(vector) * square, int rows, int d)
 {
+    const int is_in_lane = IN_LANE == 4 && d == 1;
     EACH (i, TG_V)
-        if ((i & d) == 0 && d < TG_V) {
+        if ((i & d) == 0 && i + d < rows) {
             const WIDE(vector) x = square[i], y = square[i + d];
-            square[i] = SHUFFLE(x, y, UPPER, d);
-            square[i + d] = SHUFFLE(x, y, LOWER, d);
+            square[i] = is_in_lane ? SHUFFLE(x, y, FIRST_IN_LANE, 1) : SHUFFLE(x, y, UPPER, d);
+            square[i + d] = is_in_lane ? SHUFFLE(x, y, LAST_IN_LANE, 1) : SHUFFLE(x, y, LOWER, d);
         }
+}
+
+/* The same of all rows at all distances: a square, or its lanes, are transposed. */
+static inline __attribute__((always_inline)) void NAME(exchange)(WIDE(vector) * square, int rows)
+{
+    NAME(mix)(square, rows, 1);
+    NAME(mix)(square, rows, 2);
+    EACH (i, TG_V)
+        if (IN_LANE == 4 && i % 4 == 1 && i < rows) { /* they have changed places */
+            const WIDE(vector) x = square[i];
+            square[i] = square[i + 1];
+            square[i + 1] = x;
+        }
+    NAME(mix)(square, rows, 4);
+    NAME(mix)(square, rows, 8);
 }
 
 /* At most TG_V rows and columns of `from`, a register each. */
@@ -56,10 +75,7 @@ static inline __attribute__((always_inline)) void NAME(transpose_square)(TG_T *t
         square[i] = WIDE(load)(from, is_masked, of_columns);
         from += !is_masked || i + 1 < rows ? from_row : 0;
     }
-    NAME(exchange)(square, 1);
-    NAME(exchange)(square, 2);
-    NAME(exchange)(square, 4);
-    NAME(exchange)(square, 8);
+    NAME(exchange)(square, TG_V);
     EACH (i, TG_V)
         if (!is_masked || i < columns)
             WIDE(store)(to + i * to_row, square[i], is_masked, of_rows);

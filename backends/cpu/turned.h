@@ -10,9 +10,9 @@
  *   b  2   b20 b21 b22 b23 ...          ...
  *
  * Lanes of 16 bytes are turned as they are loaded, each from a column of its own; what is in a lane
- * then changes places as in pack.h. But columns that crowd in a few sets of L1 would not be there
- * for their next lane: of those a whole register is read at a time. So it is of f16 and bf16, whose
- * words are pairs along k, and become f32 when they are turned.
+ * then changes places as in pack.h. But if more than eight columns crowd in a set of L1, they would
+ * not be there for their next lane: of those a whole register is read at a time. So it is of f16
+ * and bf16, whose words are pairs along k, and become f32 when they are turned.
  *
  * Needs what pack.h does, and its squares; and load_lanes, a register of what lies at so many
  * places. */
@@ -32,28 +32,21 @@ NAME(fetch_lines)(int count, const char *const *of, int64_t p, int64_t left)
         }
 }
 
-/* The words at p, p + 1, ... of TG_V columns. */
-static inline __attribute__((always_inline)) void
-NAME(turn)(WIDE(vector) * square, const char *const *of, int64_t p, int is_crowded)
+/* The words at p, p + 1, ... of TG_V columns: a register of each, or a lane. */
+static inline __attribute__((always_inline)) void NAME(turn)(WIDE(vector) * square, int words,
+                                                             const char *const *of, int64_t p)
 {
-    enum { IN_LANE = 16 / sizeof(TG_T), LANES = TG_V / IN_LANE };
-    EACH (i, TG_V) {
+    enum { LANES = TG_V / IN_LANE };
+    EACH (i, words) {
         const void *lane[LANES];
         EACH (x, LANES)
-            lane[x] =
-                of[x * IN_LANE + i % IN_LANE] + (p + i / IN_LANE * IN_LANE) * (int64_t)sizeof(TG_T);
-        if (is_crowded)
+            lane[x] = of[x * IN_LANE + i % IN_LANE] + p * (int64_t)sizeof(TG_T);
+        if (words == TG_V)
             memcpy(&square[i], of[i] + p * (int64_t)sizeof(TG_T), sizeof square[i]);
         else
             square[i] = (WIDE(vector))load_lanes(lane);
     }
-    NAME(exchange)(square, 1);
-    if (is_crowded || IN_LANE > 2)
-        NAME(exchange)(square, 2);
-    if (is_crowded) {
-        NAME(exchange)(square, 4);
-        NAME(exchange)(square, 8);
-    }
+    NAME(exchange)(square, words);
 }
 
 /* Of words, which are elements if type is 0, else pairs of halves. */
@@ -69,8 +62,22 @@ static inline __attribute__((always_inline)) WIDE(vector)
     return words;
 }
 
-/* acc := a * b, from nv vectors of columns that start at `of`. With one, FMAs wait for each other;
- * but columns that are pages apart share the sets of L1, which hold eight or so. */
+/* acc += a * b at the next words of one vector of columns. */
+static inline __attribute__((always_inline)) void
+NAME(add_turned)(WIDE(vector) * acc, int mr, int nv, int words, tg_type type, const char *const *of,
+                 const TG_T *a, int64_t a_row, int64_t p)
+{
+    const int in_word = type ? 2 : 1;
+    WIDE(vector) square[TG_V];
+    NAME(turn)(square, words, of, p / in_word);
+    EACH (e, words * in_word) {
+        const WIDE(vector) b_now = NAME(element_of)(type, square[e / in_word], e % in_word);
+        EACH (i, mr)
+            acc[i * nv] += a[i * a_row + p + e] * b_now;
+    }
+}
+
+/* acc := a * b, from nv vectors of columns that start at `of`. */
 static inline __attribute__((always_inline)) void
 NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, int is_crowded, tg_type type,
                       const char *const *of, const tg_step *s)
@@ -78,21 +85,17 @@ NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, int is_crowded, tg_typ
     const TG_T *const a = s->a;
     const int64_t a_row = s->a_row;
     const int in_word = type ? 2 : 1, bytes = (int)sizeof(TG_T) / in_word;
+    const int words = is_crowded ? TG_V : IN_LANE; /* at a time */
     int64_t p = 0;
     EACH (i, mr * nv)
         acc[i] = (WIDE(vector)){0};
     for (; p + TG_V * in_word <= s->k; p += TG_V * in_word) {
         if (s->ahead)
             NAME(fetch_lines)(nv * TG_V, of, p / in_word, s->ahead / in_word);
-        EACH (j, nv) {
-            WIDE(vector) square[TG_V];
-            NAME(turn)(square, of + j * TG_V, p / in_word, is_crowded);
-            EACH (e, TG_V * in_word) {
-                const WIDE(vector) b_now = NAME(element_of)(type, square[e / in_word], e % in_word);
-                EACH (i, mr)
-                    acc[i * nv + j] += a[i * a_row + p + e] * b_now;
-            }
-        }
+        EACH (x, TG_V / words)
+            EACH (j, nv)
+                NAME(add_turned)
+        (acc + j, mr, nv, words, type, of + j * TG_V, a, a_row, p + x * words);
     }
     for (; p < s->k; p++)
         EACH (j, nv) {
@@ -117,7 +120,7 @@ static inline __attribute__((always_inline)) void NAME(turned_tile)(int mr, int 
     TG_T corner[TG_TURNED_ROWS * MOST], *const c = s->c;
     EACH (i, nv * TG_V)
         of[i] = (const char *)s->b + tg_min(i, columns - 1) * b_row;
-    if (type || b_row % CROWDING == 0)
+    if (type || (TG_V > 8 && b_row % CROWDING == 0))
         NAME(multiply_turned)(acc, mr, nv, 1, type, of, s);
     else
         NAME(multiply_turned)(acc, mr, nv, 0, type, of, s);

@@ -35,10 +35,7 @@ weave_end(const char *from, int64_t from_k, int64_t count, __mmask16 lines, int 
 static inline __attribute__((always_inline)) void turn(word_vector *square)
 {
     vector_float_16 *const words = (vector_float_16 *)square;
-    exchange_float(words, 1);
-    exchange_float(words, 2);
-    exchange_float(words, 4);
-    exchange_float(words, 8);
+    exchange_float(words, FLOATS);
 }
 
 /* Up to 16 lines, 64 bytes of each along k, zeros where there are no more. */
