@@ -3,11 +3,11 @@
  * Hopper's f32 kernel: from registers to C.
  *
  *   registers of all slices --> shared memory --> sum of slices --> C             (a whole tile)
- *                                                     |
- *                                                     +--> workspace --> sum of parts --> C
- *                                                     |
- *                                                     +--> stays there --> sum of a cluster's parts,
- *                                                                          by all its blocks --> C
+ *                                                  |     |
+ *                                                  |     +--> workspace --> sum of parts --> C
+ *                                                  |
+ *                                                  +--> sum of parts, by all blocks of a cluster,
+ *                                                       from the shared memory of each --> C
  *
  * Sums run in the order of k, whoever does them: the same bits every time. */
 #ifndef TG_HOPPER_STORE_H
