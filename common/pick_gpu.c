@@ -184,8 +184,8 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
         k += ((double)p->k + start) * alone;
     else if (left > 0) {
         k += tg_tail_time(left, slots, steps, part, t.block);
-        const double first = thin ? 2200 : 7500;
-        split = (waves == 0 ? first : 0) + 0.35 * t.block.m * t.block.n * parts;
+        const double first = thin ? 2200 : 8500;
+        split = (waves == 0 ? first : 0) + 0.4 * t.block.m * t.block.n * parts;
     }
     const double tiles = split + k * t.block.m * t.block.n * (double)resident / (128 * share);
     const double warps = 4 + (double)tg_tile_threads(t, l->lanes) / 32;

@@ -15,6 +15,7 @@ void test_close_in_flight(void);
 void test_devices(void);
 void test_every_row(void);
 void test_edges(void);
+void test_waves(void);
 void test_addresses(void);
 void test_batch(void);
 void test_large(void);
