@@ -5,8 +5,6 @@
 #ifndef TG_HOPPER_CALL_H
 #define TG_HOPPER_CALL_H
 
-#include <atomic>
-
 #include "hopper.h"
 #include "prepass.h"
 
@@ -268,17 +266,16 @@ template <tg_tile T, ways W> int start(const arguments &args, const tg_call *cal
                      *call, stream, args.s.cluster);
 }
 
-constexpr int most_of_cluster = 8;
-
 /* How many clusters of so many blocks the device runs at once: it has groups of multiprocessors
- * that no cluster crosses. */
+ * that no cluster crosses. Asking takes time, and the answer is the same for all kernels that have
+ * as many blocks on one of them: the context remembers it, plus one. */
 template <tg_tile T, ways W> int clusters_at_once(int size, int bytes, const tg_call *call)
 {
     using S = shape<T, W>;
-    static std::atomic<int> known[2][most_of_cluster + 1]; /* and one */
+    const int blocks = bytes == S::alone ? 1 : S::blocks;
+    int *const known = &call->clusters[(blocks - 1) * (TG_MOST_OF_CLUSTER + 1) + size];
     const void *kernel = (const void *)gemm<T, W>;
-    std::atomic<int> &here = known[bytes == S::alone][size];
-    if (here == 0 && !tg::ask_for_fast_once(call, kernel, S::alone)) {
+    if (*known == 0 && !tg::ask_for_fast_once(call, kernel, S::alone)) {
         cudaLaunchAttribute attribute = {};
         attribute.id = cudaLaunchAttributeClusterDimension;
         attribute.val.clusterDim = {unsigned(size), 1, 1};
@@ -287,15 +284,15 @@ template <tg_tile T, ways W> int clusters_at_once(int size, int bytes, const tg_
         int clusters = 0;
         if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config))
             (void)cudaGetLastError();
-        here = clusters + 1;
+        *known = clusters + 1;
     }
-    return here - 1;
+    return *known - 1;
 }
 
 /* If all tiles are split, and all parts run at once, those of a tile are a cluster. */
 template <tg_tile T, ways W> void gather(schedule &s, const tg_call *call)
 {
-    if (!call->early || s.whole || s.parts < 2 || s.parts > most_of_cluster)
+    if (!call->early || s.whole || s.parts < 2 || s.parts > TG_MOST_OF_CLUSTER)
         return;
     const int64_t wanted = tg_ceil_div(s.edge_blocks, s.parts) + s.split;
     if (wanted > clusters_at_once<T, W>(s.parts, fast_bytes<T, W>(s, call), call))

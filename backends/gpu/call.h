@@ -27,9 +27,10 @@ typedef struct tg_call {
     void *workspace;     /* as many bytes as the kernel asked for, aligned to 64                */
     const void **asked;  /* TG_ASKED kernels whose fast memory this context has asked for     */
     int early;           /* kernels start while the one before them ends, and wait for that     */
+    int *clusters;       /* TG_CLUSTERS times what this context knows (hopper_call.h)         */
 } tg_call;
 
-enum { TG_ASKED = 64 };
+enum { TG_ASKED = 64, TG_MOST_OF_CLUSTER = 8, TG_CLUSTERS = 2 * (TG_MOST_OF_CLUSTER + 1) };
 
 /* A slot of a table for an address. Addresses of large buffers differ in their high bits only. */
 static inline unsigned tg_slot(const void *address, unsigned slots)

@@ -25,6 +25,7 @@ typedef struct tg_gpu {
     int reaches_host;                 /* its kernels may read any memory of the process */
     const void *trusted[GPU_TRUSTED]; /* addresses that were found to be reachable      */
     const void *asked[TG_ASKED];      /* kernels: call.h                                */
+    int clusters[TG_CLUSTERS];        /* call.h                                         */
 } tg_gpu;
 
 /* All kernels of a row, the most special first; at most GPU_WAYS, NULL where there is none. */
@@ -294,7 +295,8 @@ static tg_call call_of(const tg_context *ctx, const tg_problem *p, const tg_plan
                      .units = ctx->limits.units,
                      .workspace = ctx->workspace,
                      .asked = gpu_of(ctx)->asked,
-                     .early = gpu_of(ctx)->early};
+                     .early = gpu_of(ctx)->early,
+                     .clusters = gpu_of(ctx)->clusters};
 }
 
 /* For any alignment of the data, which may not be known yet: the way in of an odd address needs
