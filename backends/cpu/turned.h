@@ -85,14 +85,14 @@ NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, int is_crowded, tg_typ
     const TG_T *const a = s->a;
     const int64_t a_row = s->a_row;
     const int in_word = type ? 2 : 1, bytes = (int)sizeof(TG_T) / in_word;
-    const int words = is_crowded ? TG_V : IN_LANE; /* at a time */
+    const int words = is_crowded ? TG_V : IN_LANE, times = TG_V / words;
     int64_t p = 0;
     EACH (i, mr * nv)
         acc[i] = (WIDE(vector)){0};
     for (; p + TG_V * in_word <= s->k; p += TG_V * in_word) {
         if (s->ahead)
             NAME(fetch_lines)(nv * TG_V, of, p / in_word, s->ahead / in_word);
-        EACH (x, TG_V / words)
+        EACH (x, times)
             EACH (j, nv)
                 NAME(add_turned)
         (acc + j, mr, nv, words, type, of + j * TG_V, a, a_row, p + x * words);
