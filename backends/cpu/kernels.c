@@ -47,7 +47,7 @@ static inline __attribute__((always_inline)) __m512 add_lower_f32(__m512 sum, fl
 {
     const __m256 lanes = is_spread ? _mm512_castps512_ps256(_mm512_set1_ps(a)) : _mm256_set1_ps(a);
     const __m256 x = _mm512_castps512_ps256(b), half = _mm512_castps512_ps256(sum);
-    return _mm512_castps256_ps512(_mm256_fmadd_ps(lanes, x, half));
+    return _mm512_castps256_ps512(lanes * x + half);
 }
 
 static inline __attribute__((always_inline)) __m512d add_lower_f64(__m512d sum, double a,
@@ -55,7 +55,7 @@ static inline __attribute__((always_inline)) __m512d add_lower_f64(__m512d sum, 
 {
     const __m256d lanes = is_spread ? _mm512_castpd512_pd256(_mm512_set1_pd(a)) : _mm256_set1_pd(a);
     const __m256d x = _mm512_castpd512_pd256(b), half = _mm512_castpd512_pd256(sum);
-    return _mm512_castpd256_pd512(_mm256_fmadd_pd(lanes, x, half));
+    return _mm512_castpd256_pd512(lanes * x + half);
 }
 #define ADD_LOWER_F32(sum, a, is_spread, b) add_lower_f32(sum, a, is_spread, b)
 #define ADD_LOWER_F64(sum, a, is_spread, b) add_lower_f64(sum, a, is_spread, b)
