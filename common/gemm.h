@@ -248,13 +248,12 @@ enum { TG_TURNED_ROWS = 4 };
 /* Has each thread a strip of C for itself? */
 static inline int tg_is_cut(const tg_plan *plan) { return plan->strips.m * plan->strips.n > 1; }
 
-/* A B that is read in long streams serves so many rows of A: tiles of them, more if one thread has
- * them all and vectors of 64 bytes; or rows of words. */
+/* A B that is read in long streams serves so many rows of A: tiles of them, more with vectors of 64
+ * bytes; or rows of words. */
 static inline int64_t tg_stream_rows(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
-    const tg_tile t = plan->tile;
     const int is_byte = tg_type_size(p->a.type) == 1;
-    return (l->vec_bytes >= 64 && plan->threads == 1 && !is_byte ? 4 : 2) * t.thread.m;
+    return (l->vec_bytes >= 64 && !is_byte ? 4 : 2) * plan->tile.thread.m;
 }
 
 /* Is it a few rows, of which so many words of B are used at once that it is best read where it is?

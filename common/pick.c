@@ -100,9 +100,13 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
         plan->a_in_place && plan->b_in_place && p->k <= TG_FLAT_K && t.form == TG_OUTER;
     if (plan->b_in_place && p->b.row_stride % t.vec && !is_flat)
         step += (is_far ? cycles_of_far_split : cycles_of_split_load) * vectors;
+    /* A stream's operands are fetched, and its sums are near. */
+    const int is_stream = plan->b_in_place && p->m <= tg_stream_rows(p, plan, l) &&
+                          p->k > l->l2 / bytes / tg_max(p->n, 1);
     const int64_t a_stride = t.form == TG_OUTER ? p->a.row_stride : p->a.col_stride;
-    if (!is_flat && ((plan->a_in_place && a_stride % (2048 / bytes) == 0) ||
-                     (plan->b_in_place && p->b.row_stride % (2048 / bytes) == 0)))
+    if (!is_flat && !is_stream &&
+        ((plan->a_in_place && a_stride % (2048 / bytes) == 0) ||
+         (plan->b_in_place && p->b.row_stride % (2048 / bytes) == 0)))
         step += cycles_of_crowding;
     const double tiles =
         (double)tg_ceil_div(p->m, t.thread.m) * (double)tg_ceil_div(p->n, t.thread.n);
@@ -115,7 +119,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
         far = cycles_of_far_vector;
     if (is_c_far && t.form == TG_OUTER_T && p->k < 8)
         far = 1.5 * cycles_of_far_vector;
-    far = is_flat ? 0 : far;
+    far = is_flat || is_stream ? 0 : far;
     const double vector_of_c = cycles_per_vector_of_c + far;
     const double work =
         tiles * (steps * step + k_blocks * (cycles_per_tile + accumulators * vector_of_c));

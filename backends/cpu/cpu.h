@@ -41,9 +41,9 @@ typedef struct tg_step {
     void *kept;
     int64_t kept_next;
     /* What is read soon: a line of it is fetched for each of k, so many bytes from one to the next,
-     * and from tile to tile. NULL: nothing is. */
+     * and from tile to tile (streams: so many lines, of a row of the tile). NULL: nothing is. */
     const char *coming;
-    int64_t coming_row, coming_next;
+    int64_t coming_row, coming_next, coming_lines;
     tg_type b_type; /* f16 or bf16, if a stream (tg_is_stream) is to convert B; else 0 */
     double alpha, beta;
 } tg_step;

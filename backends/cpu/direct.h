@@ -205,14 +205,17 @@ static void finish_slice(const tg_job *j, const stream *x, int is_first, int is_
 }
 
 /* The same columns for all rows, a tile of them at a time: what was read of B is in L1 or L2 then.
- * Each fetches a line of what comes. */
+ * Each fetches some lines of what comes, for each of k. */
 static void run_rows(const tg_job *j, void (*run)(const tg_step *), tg_step s, int64_t b_bytes)
 {
     const char *const coming = s.coming;
+    const int64_t lines = tg_ceil_div(j->tile.thread.n * b_bytes, LINE);
+    const int64_t share = tg_ceil_div(lines, j->rows.tall + j->rows.low);
     int64_t fetched = 0;
-    for (int64_t left = j->rows.tall + j->rows.low; left > 0; left--, fetched += LINE) {
+    for (int64_t left = j->rows.tall + j->rows.low; left > 0; left--, fetched += share) {
         s.rows = j->rows.height - (left <= j->rows.low);
-        s.coming = coming && fetched < j->tile.thread.n * b_bytes ? coming + fetched : NULL;
+        s.coming = coming && fetched < lines ? coming + fetched * LINE : NULL;
+        s.coming_lines = tg_min(share, lines - fetched);
         run(&s);
         s.a = (const char *)s.a + s.rows * s.a_row * j->bytes;
         s.c = (char *)s.c + s.rows * s.c_row * j->sum_bytes;

@@ -102,18 +102,29 @@ static int fetches_turned(const tg_job *j, const tg_limits *l)
            lines * p->k * j->bytes > 24 * l->l2;
 }
 
-/* How many rows of B a stream has at a time: few, and long, from memory; many if what a thread has
- * of B stays in caches, since sums come and go with each such lot. With fetches, what is read and
- * what is fetched must not share too few sets of L2. */
+/* Does what a thread has of a stream's B stay in caches? */
+static int is_stream_near(const tg_job *j, const tg_limits *l)
+{
+    const int64_t columns = tg_ceil_div(tg_max(j->p->n, 1), j->strips.n);
+    return j->p->k <= 8 * l->l2 / j->bytes / columns;
+}
+
+/* Few cores follow as many rows of B as make sums worth their way to L2 and back: if it comes from
+ * memory, and not for one or two rows alone, the kernel fetches it. */
+static int fetches_stream(const tg_job *j, const tg_limits *l)
+{
+    return j->is_streamed && !j->words && l->vec_bytes >= 64 && j->p->m > 2 &&
+           !is_stream_near(j, l);
+}
+
+/* How many rows of B a stream has at a time: sums come and go with each such lot. */
 static int64_t stream_rows_of(const tg_job *j, const tg_limits *l)
 {
-    const tg_problem *p = j->p;
-    const int64_t b_row = p->b.row_stride * j->bytes;
-    const int64_t columns = tg_ceil_div(tg_max(p->n, 1), j->strips.n);
-    if (!j->fetches && p->k <= 8 * l->l2 / j->bytes / columns)
+    if (is_stream_near(j, l))
         return TG_STREAMED_NEAR;
-    const int64_t rows = p->m <= TG_TURNED_ROWS ? TG_STREAMED : 2 * TG_STREAMED;
-    return j->fetches && l->l2 / tg_max(1, b_row & -b_row) >= 8 * rows ? 2 * rows : rows;
+    if (j->p->m <= TG_TURNED_ROWS)
+        return TG_STREAMED;
+    return j->fetches ? 4 * TG_STREAMED : 2 * TG_STREAMED;
 }
 
 /* Of small items in a row that come from beyond L2, each is fetched while the one before it is
@@ -184,12 +195,6 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
                   is_in_place_whole(&j) && p->k <= j.slice &&
                   (j.is_flat || (p->m <= t->block.m && (is_b_near || p->n <= t->warp.n)));
     j.is_streamed = is_ragged && !j.is_direct && j.turned != TG_TURNED_A && is_streamed(&j, l);
-    j.fetches = (j.is_streamed && p->m > 2 * t->thread.m) || fetches_turned(&j, l);
-    if (j.is_streamed && j.fetches) /* a page at a time: sums of more rows are not near */
-        j.tile.block.n = (int)tg_round_down(PAGE / j.bytes, t->thread.n);
-    else if (j.is_streamed) /* along its rows as far as the sums of all columns stay near */
-        j.tile.block.n = (int)tg_max(
-            t->block.n, tg_round_down(l->l2 / 4 / j.sum_bytes / tg_max(p->m, 1), TG_STREAM_PANEL));
     if (j.turned) {
         j.a_bytes = turned_bytes(&j);
         j.b_bytes = 0;
@@ -218,6 +223,12 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
               2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads))
         *(is_of_rows ? &j.strips.m : &j.strips.n) =
             (int)tg_min(plan->threads, is_of_rows ? j.pieces_m : j.pieces_n);
+    j.fetches = fetches_stream(&j, l) || fetches_turned(&j, l);
+    if (j.is_streamed && j.fetches) /* a page at a time: sums of more rows are not near */
+        j.tile.block.n = (int)tg_round_down(PAGE / j.bytes, t->thread.n);
+    else if (j.is_streamed) /* along its rows as far as the sums of all columns stay near */
+        j.tile.block.n = (int)tg_max(
+            t->block.n, tg_round_down(l->l2 / 4 / j.sum_bytes / tg_max(p->m, 1), TG_STREAM_PANEL));
     j.cells = p->batch * j.strips.m * j.strips.n;
     j.is_each_alone =
         j.cells >= plan->threads || is_cut || j.is_direct || j.is_streamed || j.turned;

@@ -266,8 +266,11 @@ static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, t
     const TG_T *a = s->a;
     const char *b = s->b;
     TG_T *sums = s->sums;
-    const int comes = FETCHES_PACKED && mr > 4; /* else memory is all that takes time */
+    const int comes = FETCHES_PACKED && mr > 2; /* else memory is all that takes time */
     const int64_t coming_row = s->coming ? s->coming_row : 0;
+    int64_t line[MOST_VECTORS]; /* the last one again, where there are no more: no branch */
+    EACH (j, nv)
+        line[j] = LINE * tg_min(j, s->coming ? s->coming_lines - 1 : 0);
     const char *tile_coming = s->coming ? s->coming : s->b; /* or what is there */
     for (int64_t more = s->more; more >= 0; more--) {
         VECTOR acc[MOST_ACCUMULATORS];
@@ -288,7 +291,8 @@ static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, t
                     row[j] = NAME(load_as)(b_type, b_now + p * b_row + j * TG_V * bytes);
                 NAME(add)(acc, mr, nv, 0, a_now + p, a_row, row);
                 if (comes) {
-                    __builtin_prefetch(coming, 0, 2);
+                    EACH (j, nv)
+                        __builtin_prefetch(coming + line[j], 0, 2);
                     coming += coming_row;
                 }
             }
