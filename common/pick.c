@@ -220,7 +220,8 @@ static tg_mn long_strips(const tg_problem *p, const tg_limits *l, const tg_plan 
     const tg_tile t = plan->tile;
     const int threads = plan->threads;
     const int64_t m = p->m / threads, n = p->n / threads, enough = 6 * t.vec;
-    if (threads == 1 || p->batch > 1 || t.inst.k > 1 || p->m <= tg_stream_rows(p, plan, l))
+    const int is_stream = p->b.col_stride == 1 && p->m <= tg_stream_rows(p, plan, l);
+    if (threads == 1 || p->batch > 1 || t.inst.k > 1 || is_stream)
         return (tg_mn){1, 1};
     if ((plan->b_in_place && m >= t.thread.m) || (p->m >= 4 * p->n && m >= enough))
         return (tg_mn){threads, 1};
