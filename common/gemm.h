@@ -253,7 +253,8 @@ static inline int tg_is_cut(const tg_plan *plan) { return plan->strips.m * plan-
 static inline int64_t tg_stream_rows(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
     const int is_byte = tg_type_size(p->a.type) == 1;
-    return (l->vec_bytes >= 64 && !is_byte ? 4 : 2) * plan->tile.thread.m;
+    const int tiles = l->vec_bytes >= 64 && !is_byte ? 4 : 2;
+    return plan->tile.form == TG_OUTER ? tiles * plan->tile.thread.m : 0;
 }
 
 /* Is it a few rows, of which so many words of B are used at once that it is best read where it is?
