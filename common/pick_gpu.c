@@ -22,14 +22,14 @@
 
 static const double unit_threads = 2048;
 static const double bytes_per_cycle = 17; /* of slow memory, for each unit */
-static const double cycles_of_launch = 2100, cycles_of_splits = 22400;
-static const double cycles_of_tail = 37000; /* split, of matrix rows */
+static const double cycles_of_launch = 2100;
+static const double cycles_of_tail = 16000; /* split, of matrix rows */
 
 /* Multiply-adds a cycle that a unit does at best, and what keeps it from them: cycles of an operand
  * that is loaded to registers, in multiply-adds; bytes that it can stage in a cycle; cycles that a
- * block costs beside its multiply-adds. */
+ * block costs beside its multiply-adds, and that the sum of a split k does. */
 typedef struct family {
-    double fmas, load, bytes, block;
+    double fmas, load, bytes, block, splits;
 } family;
 
 static int begins(const char *name, const char *with)
@@ -48,9 +48,9 @@ static int is_fed_by_engine(tg_tile t, const tg_limits *l, int bytes)
 
 static family family_of(int row, tg_tile t, int bytes)
 {
-    const family batch = {91.5, 0.39, 28.2, 3780};
-    const family plain = {70, 3.4, 30, 3000};
-    const family matrix = {107, 0, 128, 2900}, plain_f64 = {36, 3.4, 30, 2000};
+    const family batch = {91.5, 0.39, 28.2, 3780, 0};
+    const family plain = {70, 3.4, 30, 3000, 22400};
+    const family matrix = {128, 0, 120, 2000, 8000}, plain_f64 = {36, 3.4, 30, 2000, 22400};
     if (!tg_tile_is_fma(t))
         return matrix;
     if (bytes == 8)
@@ -194,6 +194,9 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
     return launches + copies + (tiles > edge ? tiles : edge);
 }
 
+/* What is done beside something else: the longer of both, and a little of the shorter. */
+static double overlapped(double x, double y) { return x < y ? y + 0.05 * x : x + 0.05 * y; }
+
 static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *l, int bytes)
 {
     const tg_tile t = plan->tile;
@@ -205,22 +208,22 @@ static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *
     const double work = (double)t.block.m * t.block.n * steps * t.block.k; /* of a block */
     const double waves = (double)(int64_t)(blocks / slots), left = blocks - waves * slots;
     const double wave = resident * work / rate(p, plan->row, t, l, bytes, resident);
-    const double overhead = family_of(plan->row, t, bytes).block;
-    double sum = waves * (wave + overhead);
+    const family f = family_of(plan->row, t, bytes);
+    double sum = waves * (wave + f.block);
     if (left > 0) {
         const double fullest = (double)tg_ceil_div((int64_t)left, l->units); /* blocks on a unit */
         const int is_split = plan->tail != TG_TAIL_WHOLE && waves > 0;
         const double parts = is_split ? (double)(int64_t)(slots / left) : 1;
-        sum += fullest * work / rate(p, plan->row, t, l, bytes, fullest) / parts + parts * overhead;
+        sum += fullest * work / rate(p, plan->row, t, l, bytes, fullest) / parts + parts * f.block;
         sum += parts > 1 ? cycles_of_tail : 0;
     }
     const double a = (double)p->m * (double)p->k, b = (double)p->k * (double)p->n;
     const double c = (double)p->m * (double)p->n * (double)p->batch;
     const double bytes_of_unit = bytes / (bytes_per_cycle * l->units);
     const double streamed = ((a + b) * (double)p->batch + c) * bytes_of_unit;
-    sum = sum < streamed ? streamed : sum;
+    sum = overlapped(sum, streamed);
     if (plan->splits > 1)
-        sum += cycles_of_splits + c * (plan->splits + 1) * bytes_of_unit;
+        sum += f.splits + c * (plan->splits + 1) * bytes_of_unit;
     return sum + cycles_of_launch;
 }
 
@@ -319,7 +322,10 @@ void tg_choose_gpu(const tg_problem *p, const tg_limits *l, int bytes, const tg_
         const int is_engine = is_fed_by_engine(plan.tile, l, bytes);
         const int is_pipeline = !tg_tile_is_fma(plan.tile) && plan.tile.stages > 2;
         const int can_split_tail = may_split && (is_engine || is_pipeline);
-        const int is_whole = !may_split || is_engine || begins(tg_tile_name(row), "batch");
+        const int64_t tiles =
+            tg_ceil_div(p->m, plan.tile.block.m) * tg_ceil_div(p->n, plan.tile.block.n) * p->batch;
+        const int is_whole = !may_split || is_engine || begins(tg_tile_name(row), "batch") ||
+                             (is_pipeline && tiles >= l->units); /* its tail may be split */
         for (int tail = TG_TAIL_WHOLE; tail <= (can_split_tail ? TG_TAIL_SPLIT : TG_TAIL_WHOLE);
              tail++)
             for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
