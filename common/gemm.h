@@ -248,13 +248,13 @@ enum { TG_TURNED_ROWS = 4 };
 /* Has each thread a strip of C for itself? */
 static inline int tg_is_cut(const tg_plan *plan) { return plan->strips.m * plan->strips.n > 1; }
 
-/* A B that is read in long streams serves so many rows of A: tiles of them, more with vectors of 64
- * bytes; or rows of words. */
+/* A B in rows, read in long streams, serves so many rows of A: tiles of them, more with vectors of
+ * 64 bytes. */
 static inline int64_t tg_stream_rows(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
     const int is_byte = tg_type_size(p->a.type) == 1;
     const int tiles = l->vec_bytes >= 64 && !is_byte ? 4 : 2;
-    return plan->tile.form == TG_OUTER ? tiles * plan->tile.thread.m : 0;
+    return plan->tile.form == TG_OUTER && p->b.col_stride == 1 ? tiles * plan->tile.thread.m : 0;
 }
 
 /* Is it a few rows, of which so many words of B are used at once that it is best read where it is?

@@ -74,7 +74,7 @@ static int is_little(const tg_problem *p, const tg_plan *plan)
 static int has_own_strips(const tg_problem *p, const tg_limits *l, const tg_plan *plan)
 {
     return (plan->a_in_place && plan->b_in_place && p->k <= TG_FLAT_K) ||
-           (p->b.col_stride == 1 && p->m <= tg_stream_rows(p, plan, l));
+           p->m <= tg_stream_rows(p, plan, l);
 }
 
 /* What the thread with the largest strip does, beside what it would if all were equal. */
@@ -220,7 +220,7 @@ static tg_mn long_strips(const tg_problem *p, const tg_limits *l, const tg_plan 
     const tg_tile t = plan->tile;
     const int threads = plan->threads;
     const int64_t m = p->m / threads, n = p->n / threads, enough = 6 * t.vec;
-    const int is_stream = p->b.col_stride == 1 && p->m <= tg_stream_rows(p, plan, l);
+    const int is_stream = p->m <= tg_stream_rows(p, plan, l);
     if (threads == 1 || p->batch > 1 || t.inst.k > 1 || is_stream)
         return (tg_mn){1, 1};
     if ((plan->b_in_place && m >= t.thread.m) || (p->m >= 4 * p->n && m >= enough))
