@@ -51,7 +51,7 @@ static inline __attribute__((always_inline)) void finish_tiles(const float *sums
             }
             sum = _mm512_mul_ps(sum, alpha);
             if (s->beta != 0)
-                sum = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, c), beta, sum);
+                sum += _mm512_maskz_loadu_ps(mask, c) * beta;
             _mm512_mask_storeu_ps(c, mask, sum);
         }
 }

@@ -41,7 +41,8 @@ typedef __mmask16 register_mask;
 #define STORE_F64(at, mask, x) _mm512_mask_storeu_pd(at, (__mmask8)(mask), x)
 
 /* sum += a * b in the lower halves. What is spread over all of a register for others is used too;
- * for one or two, loads that are part of a multiply-add are best. */
+ * for one or two, loads that are part of a multiply-add are best. In C, so that the compiler rounds
+ * it as often as all other sums, whatever its flags. */
 static inline __attribute__((always_inline)) __m512 add_lower_f32(__m512 sum, float a,
                                                                   int is_spread, __m512 b)
 {
