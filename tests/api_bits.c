@@ -260,16 +260,17 @@ static void test_large(tg_context *ctx, large w, element_line types, int parts)
 
 void test_bits(tg_context *ctx)
 {
-    static const int64_t sizes[][3] = {{70, 110, 5},    {70, 110, 300}, {130, 90, 513},
-                                       {90, 150, 1100}, {168, 48, 500}, {7, 150, 6000},
-                                       {1000, 900, 4}};
+    static const int64_t sizes[][3] = {{70, 110, 5},    {70, 110, 300},  {130, 90, 513},
+                                       {90, 150, 1100}, {168, 48, 500},  {7, 150, 6000},
+                                       {1000, 900, 4},  {20, 1100, 2500}};
     for (int line = 0; line < ELEMENT_LINES; line++)
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
             const element_line types = element_lines[line];
             const large w = {
                 .m = sizes[i][0], .n = sizes[i][1], .k = sizes[i][2], .flags = TG_BATCH_INVARIANT};
-            const int parts = w.m * w.n < 100000 ? 60 : 12;
-            if (types.c == TG_I32 || (!api_is_cpu() && line >= PLAIN_LINES))
+            const int is_from_memory = w.n * w.k > 2000000;
+            const int parts = w.m * w.n < 100000 && !is_from_memory ? 60 : 12;
+            if (types.c == TG_I32 || (!api_is_cpu() && (line >= PLAIN_LINES || is_from_memory)))
                 continue;
             test_large(ctx, w, types, parts);
             if (api_is_cpu()) /* there it is always so */

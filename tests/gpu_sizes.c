@@ -89,19 +89,20 @@ void test_edges(void)
 
 /* --------------------------------------------------------------------------------------- waves */
 
-/* More tiles than a device has room for at once: those of the last wave are split. */
+/* Two tiles for each unit and some more: those of the last wave are split. */
 void test_waves(void)
 {
-    enum { DOWN = 17, ACROSS = 16 };
+    enum { ACROSS = 16 };
     tg_context *ctx = gpu_open(0);
+    const int64_t down = 2 * tg_device_limits(ctx).units / ACROSS + 1;
     for (int row = 0; row < tg_tile_count(); row++) {
         const tg_tile tile = tg_tile_at(row);
         if (tile.stages < 3 || tg_tile_refusal(ctx, &tile, TG_F32))
             continue;
         product p;
         CHECK(!tg_force(ctx, &tile));
-        if (CHECK(product_make(&p, ctx, (int64_t)DOWN * tile.block.m,
-                               (int64_t)ACROSS * tile.block.n, 10 * (int64_t)tile.block.k)) &&
+        if (CHECK(product_make(&p, ctx, down * tile.block.m, (int64_t)ACROSS * tile.block.n,
+                               10 * (int64_t)tile.block.k)) &&
             CHECK(product_fill(&p, 1)) && CHECK(!product_start(&p)))
             CHECK_SAY(product_is_right(&p), "%s is wrong", tg_tile_name(row));
         product_drop(&p);

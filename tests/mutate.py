@@ -123,6 +123,7 @@ MUTATIONS = [
     ("scalars of whole numbers are looked at once", CALL, "if (p->c.type == TG_I32 && (alpha", "if (0 && (alpha"),
     ("streams: the sums begin anew", DIRECT, "s.begins_with_sums = k % block_k > 0;", "s.begins_with_sums = 0;"),
     ("streams: beta is applied for each slice of k", DIRECT, "is_first ? p->beta : 1);", "p->beta);"),
+    ("streams: all pages of columns are the first", DIRECT, "x.c = (char *)item.c + n * p", "x.c = (char *)item.c + cols.begin * p"),
     ("streams: C of another type is not read", DIRECT, "if (j->is_c_beside && !j->add && p->beta != 0)", "if (0)"),
     ("streams: all rows of A are the first", DIRECT, "s->a_row = s->k;", "s->a_row = 0;"),
     ("streams: the sums of the block before go on", DIRECT, "s.begins_with_sums = k % block_k > 0;",

@@ -329,15 +329,18 @@ static void run_few_rows(tg_context *ctx, const char *backend)
         c.beta = 2;
         case_run(ctx, "test_gemm", &c, NULL);
     }
-    for (int row = 0; row < tg_tile_count(); row++) { /* more of them than a block has, converted */
+    for (int i = 0; i < 2 * tg_tile_count(); i++) { /* more of them than a block has, converted */
         gemm_case c = case_default(backend);
-        tg_tile t = tg_tile_at(row);
+        const int is_byte = i % 2; /* as many of them, in many pieces of k */
+        tg_tile t = tg_tile_at(i / 2);
         t.warp = t.thread;
         t.block = (tg_mnk){t.thread.m, 2 * t.thread.n, 8};
         t.stages = t.slices = 1;
         tg_tile_print(&t, c.tile, sizeof c.tile);
-        c.type = TG_F16;
-        c.m = 2 * t.thread.m, c.n = 100, c.k = 300;
+        c.type = is_byte ? TG_I8 : TG_F16;
+        c.b_type = c.type, c.c_type = is_byte ? TG_I32 : c.type;
+        c.m = (is_byte ? 1 : 2) * t.thread.m, c.n = 100, c.k = 300;
+        c.beta = 2;
         case_run(ctx, "test_gemm", &c, NULL);
     }
 }
