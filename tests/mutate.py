@@ -18,7 +18,8 @@ import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CALLS, KERNEL, PACK = "backends/cpu/gemm.c", "backends/cpu/microkernel.h", "backends/cpu/pack.h"
-LOOPS, STAGE, DIRECT = (f"backends/cpu/{name}.h" for name in ("loops", "stage", "direct"))
+LOOPS, STAGE, DIRECT, JOB = (f"backends/cpu/{name}.h"
+                             for name in ("loops", "stage", "direct", "job"))
 TURNED, KERNELS = "backends/cpu/turned.h", "backends/cpu/kernels.c"
 CONVERT, WORDS = "backends/cpu/convert.h", "backends/cpu/words.h"
 WORDS_PACK = "backends/cpu/words_pack.h"
@@ -44,7 +45,7 @@ MUTATIONS = [
     ("few columns are taken as rows, and their data not", CALL, "*swapped ^= 1;", ""),
     ("few columns as rows are stored side by side", DIRECT,
      "(x->c, p->c.row_stride, p->c.col_stride, x->beside,", "(x->c, p->c.row_stride, 1, x->beside,"),
-    ("few columns as rows have no place of their own", CALLS, "j.is_c_beside ? 2 : 1", "1"),
+    ("few columns as rows have no place of their own", JOB, "j.is_c_beside ? 2 : 1", "1"),
     ("an A along m is read in streams as if along k", DIRECT,
      "x.converts || (p->a.col_stride != 1 && !j->words)", "x.converts"),
     ("lower half: it is taken for all of a register", KERNELS, "2 * step->columns <= (2 * (count)-1) * (vec)",
@@ -78,9 +79,9 @@ MUTATIONS = [
     ("shares are not put back after a block", LOOPS, "staged anew */\n                put_back(t);", "staged anew */"),
     ("strips in a row are all the first one", CALLS, "n = cell % j->strips.n;", "n = 0;"),
     ("the last pieces are in no strip", CALLS, "(strip + 1) * pieces / strips * grain", "(strip + 1) * (pieces / strips) * grain"),
-    ("every thread streams all of C", CALLS, " || j.is_direct || j.is_streamed || j.turned;", ";"),
-    ("a stream has more rows than there is room for", CALLS, "p->m <= j->tile.block.m &&", ""),
-    ("a stream is cut between its rows", CALLS, "streams ? j.turned == TG_TURNED_A", "j.turned ? j.turned == TG_TURNED_A"),
+    ("every thread streams all of C", JOB, " || j.is_direct || j.is_streamed || j.turned;", ";"),
+    ("a stream has more rows than there is room for", JOB, "p->m <= j->tile.block.m &&", ""),
+    ("a stream is cut between its rows", JOB, "streams ? j.turned == TG_TURNED_A", "j.turned ? j.turned == TG_TURNED_A"),
     ("a stream's panels all add to the first one's sums", KERNEL, "        sums += nv * TG_V;\n", ""),
     ("the rest of k in turned columns is the first one's", TURNED, "of[j * TG_V + i] + p * bytes", "of[j * TG_V] + p * bytes"),
     ("crowded columns are turned by lanes alone", TURNED, "NAME(exchange)(square, words);", "NAME(exchange)(square, IN_LANE);"),
@@ -153,7 +154,7 @@ MUTATIONS = [
     ("short types: each block of k is rounded", LOOPS, "j->sums_bytes ? &sums_block : &c_block",
      "&c_block"),
     ("short types: i8 has no sign", CONVERT, "int8_t, eight_of_i8,", "uint8_t, eight_of_u8,"),
-    ("short types: integers are summed in f32 for too long", CALLS, "return (1 << 24) /",
+    ("short types: integers are summed in f32 for too long", JOB, "return (1 << 24) /",
      "return (1 << 30) /"),
     ("short types: columns are converted one too few", CONVERT, "tg_min(LINES_AT_ONCE, inner - i)",
      "tg_min(LINES_AT_ONCE, inner - i - (inner > 8))"),
@@ -181,7 +182,7 @@ MUTATIONS = [
     ("a step at once: though it has several items", CALLS, "j->is_step && j->cells == 1 && p->k", "j->is_step && p->k"),
     ("a step at once: all items are the first", CALLS, "&low, item_at(j, begin));", "&low, item_at(j, 0));"),
     ("a step at once: low rows are the first ones", CALLS, "run_step(j, low, item, j->rows.tall * j->rows.height);", "run_step(j, low, item, 0);"),
-    ("a step at once: a strip is an item", CALLS, "j.is_direct && j.cells == p->batch && p->n", "j.is_direct && p->n"),
+    ("a step at once: a strip is an item", JOB, "j.is_direct && j.cells == p->batch && p->n", "j.is_direct && p->n"),
     ("pieces of a thread tile lie side by side", TILE,
      "element / piece * piece * lanes + lane * piece", "element / piece * piece + lane * piece"),
     ("a rule of legality is dropped", TILE, "TG_REFUSE_IF(t.block.n % t.warp.n,",

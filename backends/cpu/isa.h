@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the instruction set has, of which C does not speak: registers and their masks, halves of
+ * them, numbers of 16 bits, and loads of a lane at a time. */
+#ifndef TG_CPU_ISA_H
+#define TG_CPU_ISA_H
+
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "cpu.h"
+
+#if defined(__AVX512F__)
+enum { VEC_BYTES = 64, REGISTERS = 32 };
+#define FLOATS 16
+#define DOUBLES 8
+#elif defined(__AVX2__)
+enum { VEC_BYTES = 32, REGISTERS = 16 };
+#define FLOATS 8
+#define DOUBLES 4
+#elif defined(__aarch64__)
+enum { VEC_BYTES = 16, REGISTERS = 32 };
+#else
+enum { VEC_BYTES = 16, REGISTERS = 16 };
+#endif
+#if !defined(FLOATS)
+#define FLOATS 4
+#define DOUBLES 2
+#endif
+
+/* The first elements of a vector that fills a register, where memory may end behind them. */
+#if defined(__AVX512F__)
+enum { HAS_MASKS = 1 };
+typedef __m512 register_f32;
+typedef __m512d register_f64;
+typedef __mmask16 register_mask;
+#define MASK_F32(count) ((register_mask)((1u << (count)) - 1))
+#define MASK_F64(count) MASK_F32(count)
+#define LOAD_F32(at, mask) _mm512_maskz_loadu_ps(mask, at)
+#define LOAD_F64(at, mask) _mm512_maskz_loadu_pd((__mmask8)(mask), at)
+#define STORE_F32(at, mask, x) _mm512_mask_storeu_ps(at, mask, x)
+#define STORE_F64(at, mask, x) _mm512_mask_storeu_pd(at, (__mmask8)(mask), x)
+
+/* sum += a * b in the lower halves. What is spread over all of a register for others is used too;
+ * for one or two, loads that are part of a multiply-add are best. In C, so that the compiler rounds
+ * it as often as all other sums, whatever its flags. */
+static inline __attribute__((always_inline)) __m512 add_lower_f32(__m512 sum, float a,
+                                                                  int is_spread, __m512 b)
+{
+    const __m256 lanes = is_spread ? _mm512_castps512_ps256(_mm512_set1_ps(a)) : _mm256_set1_ps(a);
+    const __m256 x = _mm512_castps512_ps256(b), half = _mm512_castps512_ps256(sum);
+    return _mm512_castps256_ps512(lanes * x + half);
+}
+
+static inline __attribute__((always_inline)) __m512d add_lower_f64(__m512d sum, double a,
+                                                                   int is_spread, __m512d b)
+{
+    const __m256d lanes = is_spread ? _mm512_castpd512_pd256(_mm512_set1_pd(a)) : _mm256_set1_pd(a);
+    const __m256d x = _mm512_castpd512_pd256(b), half = _mm512_castpd512_pd256(sum);
+    return _mm512_castpd256_pd512(lanes * x + half);
+}
+#define ADD_LOWER_F32(sum, a, is_spread, b) add_lower_f32(sum, a, is_spread, b)
+#define ADD_LOWER_F64(sum, a, is_spread, b) add_lower_f64(sum, a, is_spread, b)
+enum { HAS_HALVES = 1 };
+#define WIDEN_F16(at) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(at)))
+#define WIDEN_BF16(at)   \
+    _mm512_castsi512_ps( \
+        _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(at))), 16))
+
+/* The lower or the upper half of each word, as f32. */
+static inline __attribute__((always_inline)) __m512 half_of(tg_type type, __m512 words, int upper)
+{
+    const __m512i bits = _mm512_castps_si512(words), up = _mm512_srli_epi32(bits, 16);
+    if (type == TG_F16)
+        return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(upper ? up : bits));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(upper ? up : bits, 16));
+}
+
+static inline __attribute__((always_inline)) __m512 load_lanes(const void *const *lane)
+{
+    const __m256 low = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(lane[0])),
+                                            _mm_loadu_ps(lane[1]), 1);
+    const __m256 high = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(lane[2])),
+                                             _mm_loadu_ps(lane[3]), 1);
+    return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+}
+#elif defined(__AVX2__)
+enum { HAS_MASKS = 1 };
+typedef __m256 register_f32;
+typedef __m256d register_f64;
+typedef __m256i register_mask;
+#define MASK_F32(count) \
+    _mm256_cmpgt_epi32(_mm256_set1_epi32((count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
+#define MASK_F64(count) \
+    _mm256_cmpgt_epi64(_mm256_set1_epi64x((count)), _mm256_setr_epi64x(0, 1, 2, 3))
+#define LOAD_F32(at, mask) _mm256_maskload_ps(at, mask)
+#define LOAD_F64(at, mask) _mm256_maskload_pd(at, mask)
+#define STORE_F32(at, mask, x) \
+    store_first_f32(at, __builtin_popcount((unsigned)_mm256_movemask_ps((__m256)(mask))), x)
+#define STORE_F64(at, mask, x) \
+    store_first_f64(at, __builtin_popcount((unsigned)_mm256_movemask_pd((__m256d)(mask))), x)
+enum { HAS_HALVES = 1 };
+#define WIDEN_F16(at) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(at)))
+#define WIDEN_BF16(at)   \
+    _mm256_castsi256_ps( \
+        _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(at))), 16))
+
+static inline __attribute__((always_inline)) __m256 half_of(tg_type type, __m256 words, int upper)
+{
+    const __m256i bits = _mm256_castps_si256(words), up = _mm256_srli_epi32(bits, 16);
+    const __m256i down = _mm256_slli_epi32(upper ? up : bits, 16);
+    if (type != TG_F16)
+        return _mm256_castsi256_ps(down);
+    const __m256i both = _mm256_packus_epi32(_mm256_srli_epi32(down, 16), up);
+    return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(both, 0x08)));
+}
+
+static inline __attribute__((always_inline)) __m256 load_lanes(const void *const *lane)
+{
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(lane[0])),
+                                _mm_loadu_ps(lane[1]), 1);
+}
+
+/* In pieces: AMD's cores take 12 cycles for a masked store. */
+static inline __attribute__((always_inline)) void store_first_f32(float *at, int count, __m256 x)
+{
+    __m128 part = _mm256_castps256_ps128(x);
+    if (count == 8)
+        _mm256_storeu_ps(at, x);
+    if (count & 4) {
+        memcpy(at, &part, 16);
+        at += 4;
+        part = _mm256_extractf128_ps(x, 1);
+    }
+    if (count & 2) {
+        memcpy(at, &part, 8);
+        at += 2;
+        part = _mm_movehl_ps(part, part);
+    }
+    if (count & 1)
+        memcpy(at, &part, 4);
+}
+static inline __attribute__((always_inline)) void store_first_f64(double *at, int count, __m256d x)
+{
+    __m128d part = _mm256_castpd256_pd128(x);
+    if (count == 4)
+        _mm256_storeu_pd(at, x);
+    if (count & 2) {
+        memcpy(at, &part, 16);
+        at += 2;
+        part = _mm256_extractf128_pd(x, 1);
+    }
+    if (count & 1)
+        memcpy(at, &part, 8);
+}
+#else
+enum { HAS_MASKS = 0 };
+typedef float register_f32;
+typedef double register_f64;
+typedef int register_mask;
+#define MASK_F32(count) (count)
+#define MASK_F64(count) (count)
+#define LOAD_F32(at, mask) ((void)(mask), *(at))
+#define LOAD_F64(at, mask) ((void)(mask), *(at))
+#define STORE_F32(at, mask, x) ((void)(mask), *(at) = (x))
+#define STORE_F64(at, mask, x) ((void)(mask), *(at) = (x))
+enum { HAS_HALVES = 0 };
+#define WIDEN_F16(at) *(const float *)(at)
+#define WIDEN_BF16(at) *(const float *)(at)
+#define half_of(type, words, upper) ((void)(upper), (words))
+
+typedef float loose_lane __attribute__((vector_size(16), aligned(1), may_alias));
+#define load_lanes(lane) (*(const loose_lane *)(lane)[0])
+#endif
+
+#endif

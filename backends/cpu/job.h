@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is to be done for a problem and its plan: which of the ways of direct.h and loops.h takes
+ * it, into how many strips C is cut, and what memory that takes. All that a call can know before
+ * it starts is found here, once. */
+#ifndef TG_CPU_JOB_H
+#define TG_CPU_JOB_H
+
+#include <math.h>
+
+#include "direct.h"
+#include "loops.h"
+
+/* So many products of integers are exact in f32, whatever their order. */
+static int64_t exact_k(tg_type a, tg_type b)
+{
+    return (1 << 24) / ((a == TG_I8 ? 128 : 255) * (b == TG_I8 ? 128 : 255));
+}
+
+/* A block of less than this is too little to share, unless it is all there is. */
+static const double shared_flops = 2e6;
+
+/* Can the kernel read and write all of it where it is, columns as ragged as they are? */
+static int is_in_place_whole(const tg_job *j)
+{
+    const tg_problem *p = j->p;
+    return j->plan->a_in_place && j->plan->b_in_place && p->c.type == p->a.type &&
+           (j->tile.form == TG_OUTER ? p->a.col_stride == 1 : p->a.row_stride == 1);
+}
+
+/* Are there few rows, and columns that are read in streams, where they are or converted? Of A there
+ * is room for what is copied. */
+static int is_streamed(const tg_job *j, const tg_limits *l)
+{
+    const tg_problem *p = j->p;
+    const int converts = (int64_t)tg_type_size(p->a.type) != j->bytes;
+    if (j->words)
+        return tg_streams_words(p, j->tile);
+    const int is_read = !converts && j->plan->b_in_place && p->c.type == p->a.type;
+    return j->tile.form == TG_OUTER && p->m <= tg_stream_rows(p, j->plan, l) &&
+           p->m <= j->tile.block.m &&
+           (j->tile.stages == 1 ? converts || is_read : is_in_place_whole(j));
+}
+
+/* Are there a few lines, and many of the other operand, which lie along k? */
+static tg_turned turned_of(const tg_job *j)
+{
+    const tg_problem *p = j->p;
+    const int is_read = j->stream_type || (int64_t)tg_type_size(p->a.type) == j->bytes;
+    const int takes = p->c.type == p->a.type && is_read && !(p->flags & TG_PACKED) &&
+                      j->tile.form == TG_OUTER && j->tile.stages == 1 && j->tile.slices == 1 &&
+                      j->kernel.grain;
+    if (takes && p->m <= TG_TURNED_ROWS && p->b.row_stride == 1 && p->b.col_stride != 1)
+        return TG_TURNED_B;
+    const int64_t vector = j->isa->turned_columns[tg_cpu_kind(p->a.type)];
+    return takes && p->n <= TG_TURNED_ROWS && p->m >= 2 * vector && p->k >= 2 * vector &&
+                   p->a.col_stride == 1 && p->a.row_stride != 1
+               ? TG_TURNED_A
+               : TG_NOT_TURNED;
+}
+
+/* One core of those with a large L2 waits for memory, and not for the instructions that fetch. */
+static int fetches_turned(const tg_job *j, const tg_limits *l)
+{
+    const tg_problem *p = j->p;
+    const int64_t lines = j->turned == TG_TURNED_B ? p->n : p->m;
+    return j->turned && j->plan->threads == 1 && l->l2 >= 2 << 20 &&
+           lines * p->k * j->bytes > 24 * l->l2;
+}
+
+/* Does what a thread has of a stream's B stay in caches? */
+static int is_stream_near(const tg_job *j, const tg_limits *l)
+{
+    const int64_t columns = tg_ceil_div(tg_max(j->p->n, 1), j->strips.n);
+    return j->p->k <= 8 * l->l2 / j->bytes / columns;
+}
+
+/* Few cores follow as many rows of B as make sums worth their way to L2 and back: if it comes from
+ * memory, and not for one or two rows alone, the kernel fetches it. */
+static int fetches_stream(const tg_job *j, const tg_limits *l)
+{
+    return j->is_streamed && !j->words && l->vec_bytes >= 64 && j->p->m > 2 &&
+           !is_stream_near(j, l);
+}
+
+/* How many rows of B a stream has at a time: sums come and go with each such lot. */
+static int64_t stream_rows_of(const tg_job *j, const tg_limits *l)
+{
+    if (is_stream_near(j, l))
+        return TG_STREAMED_NEAR;
+    if (j->p->m <= TG_TURNED_ROWS)
+        return TG_STREAMED;
+    return j->fetches ? 4 * TG_STREAMED : 2 * TG_STREAMED;
+}
+
+/* Of small items in a row that come from beyond L2, each is fetched while the one before it is
+ * multiplied. */
+static void fetch_items(tg_job *j, const tg_limits *l)
+{
+    const tg_problem *p = j->p;
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k;
+    const double bytes = (double)j->bytes, steps = k * (double)(j->rows.tall + j->rows.low);
+    const int is_whole = (int64_t)j->strips.m * j->strips.n == 1;
+    j->near_items =
+        is_whole ? (int64_t)((double)l->l2 / bytes / (m * k + k * n + m * n)) : INT64_MAX;
+    j->next_a = (int64_t)fmin(LINE, m * (double)p->a.row_stride * bytes / steps);
+    j->next_b = (int64_t)fmin(LINE, k * (double)p->b.row_stride * bytes / steps);
+}
+
+/* If the few lines do not lie along k, or are of another type, they are copied. */
+static int64_t turned_bytes(const tg_job *j)
+{
+    const tg_problem *p = j->p;
+    const int is_b = j->turned == TG_TURNED_B;
+    return (is_b ? p->a.col_stride : p->b.row_stride) == 1 && !j->stream_type
+               ? 0
+               : tg_round_up((is_b ? p->m : p->n) * p->k * j->bytes, 64);
+}
+
+static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
+                     const tg_plan *plan)
+{
+    const int is_f64 = tg_cpu_kind(p->a.type);
+    tg_job j = {.p = p,
+                .plan = plan,
+                .isa = isa,
+                .tile = plan->tile,
+                .copy_sums = isa->widen[(is_f64 ? TG_F64 : TG_F32) - 1],
+                .add = p->c.type == TG_I32 && plan->tile.inst.k == 1 ? isa->add : NULL,
+                .bytes = tg_kernel_bytes(p->a.type, *l, plan->tile),
+                .sum_bytes = is_f64 ? sizeof(double) : sizeof(float),
+                .strips = {1, 1}};
+    const int a_packed = (p->flags & TG_A_PACKED) != 0, b_packed = (p->flags & TG_B_PACKED) != 0;
+    if (p->batch > 1) {
+        j.a_item = a_packed ? 0 : p->a.batch_stride * (int64_t)tg_type_size(p->a.type);
+        j.b_item = b_packed ? 0 : p->b.batch_stride * (int64_t)tg_type_size(p->b.type);
+        j.c_item = p->c.batch_stride * (int64_t)tg_type_size(p->c.type);
+    }
+    const tg_tile *t = &j.tile;
+    if (t->stages == 0)
+        j.tile.block.k = (int)tg_clamp(p->k, 1, INT32_MAX);
+    j.words = t->inst.k > 1 ? tg_cpu_words(isa, *t, p->a.type, p->b.type) : NULL;
+    j.kernel = plan->row >= 0 && !j.words ? isa->kernels[is_f64][plan->row]
+                                          : tg_cpu_kernel(isa, *t, p->a.type, p->b.type);
+    j.kernel_runs_on = j.kernel.grain && !j.words;
+    j.stream_type =
+        tg_type_size(p->b.type) == 2 && isa->streams_halves && !j.words ? p->b.type : (tg_type)0;
+    j.slice = tg_ceil_div(t->block.k, t->slices);
+    if (j.add)
+        j.slice = tg_min(j.slice, exact_k(p->a.type, p->b.type));
+    j.a_bytes =
+        tg_round_up((int64_t)tg_round_up(t->block.m, t->thread.m) * t->block.k * j.bytes, 64);
+    j.b_bytes =
+        tg_round_up((int64_t)tg_round_up(t->block.n, t->thread.n) * t->block.k * j.bytes, 64);
+    const int is_ragged = p->b.col_stride == 1 && !(p->flags & TG_PACKED) && j.kernel.grain &&
+                          p->n % j.kernel.grain == 0;
+    const int is_b_near = p->k <= l->l2 / 4 / j.bytes / tg_max(p->n, 1);
+    j.is_flat = p->k <= TG_FLAT_K && p->n > t->thread.n && t->form == TG_OUTER;
+    j.turned = turned_of(&j);
+    j.is_direct = is_ragged && p->c.col_stride == 1 && j.turned != TG_TURNED_A &&
+                  is_in_place_whole(&j) && p->k <= j.slice &&
+                  (j.is_flat || (p->m <= t->block.m && (is_b_near || p->n <= t->warp.n)));
+    j.is_streamed = is_ragged && !j.is_direct && j.turned != TG_TURNED_A && is_streamed(&j, l);
+    if (j.turned) {
+        j.a_bytes = turned_bytes(&j);
+        j.b_bytes = 0;
+    }
+    /* With nothing to stage together, or too little, each thread takes a strip of its own; but of
+     * many items whole ones. */
+    enum { MANY = 16 }; /* for a thread: one more or less is no matter */
+    const int in_place =
+        j.is_streamed || j.turned ||
+        ((plan->a_in_place || a_packed) && (plan->b_in_place || b_packed) && j.kernel.grain);
+    j.a_bytes = a_packed ? 0 : j.a_bytes;
+    j.b_bytes = b_packed ? 0 : j.b_bytes;
+    const int streams = j.turned || j.is_streamed;
+    const int is_cut = tg_is_cut(plan) && !streams && p->k > 0;
+    j.grain = streams              ? (tg_mn){t->warp.m, t->warp.n}
+              : in_place || is_cut ? t->thread
+                                   : (tg_mn){t->block.m, t->block.n};
+    j.pieces_m = tg_ceil_div(p->m, j.grain.m);
+    j.pieces_n = tg_ceil_div(p->n, j.grain.n);
+    const int is_of_rows = streams ? j.turned == TG_TURNED_A : j.pieces_m >= j.pieces_n;
+    if (is_cut)
+        j.strips = (tg_mn){(int)tg_min(plan->strips.m, j.pieces_m),
+                           (int)tg_min(plan->strips.n, j.pieces_n)};
+    else if (p->k > 0 && p->batch < MANY * plan->threads &&
+             (in_place ||
+              2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads))
+        *(is_of_rows ? &j.strips.m : &j.strips.n) =
+            (int)tg_min(plan->threads, is_of_rows ? j.pieces_m : j.pieces_n);
+    j.fetches = fetches_stream(&j, l) || fetches_turned(&j, l);
+    if (j.is_streamed && j.fetches) /* a page at a time: sums of more rows are not near */
+        j.tile.block.n = (int)tg_round_down(PAGE / j.bytes, t->thread.n);
+    else if (j.is_streamed) /* along its rows as far as the sums of all columns stay near */
+        j.tile.block.n = (int)tg_max(
+            t->block.n, tg_round_down(l->l2 / 4 / j.sum_bytes / tg_max(p->m, 1), TG_STREAM_PANEL));
+    j.cells = p->batch * j.strips.m * j.strips.n;
+    j.is_each_alone =
+        j.cells >= plan->threads || is_cut || j.is_direct || j.is_streamed || j.turned;
+    j.step = (tg_step){.k = p->k,
+                       .a_row = p->a.row_stride,
+                       .a_col = p->a.col_stride,
+                       .b_row = p->b.row_stride,
+                       .c_row = p->c.row_stride};
+    if (!tg_is_near(p, t->thread.m + t->thread.n, j.bytes, l))
+        set_fetching(&j.step);
+    j.rows = rows_of(p->m, t->thread.m);
+    if (j.is_direct)
+        fetch_items(&j, l);
+    j.is_step = j.is_direct && j.cells == p->batch && p->n <= t->thread.n;
+    if (j.is_step) {
+        j.step.columns = (int)p->n;
+        j.low_step = j.step;
+        go_down(&j.step, j.rows.tall, j.rows.height);
+        go_down(&j.low_step, j.rows.low, j.rows.height - 1);
+    }
+    j.stream_rows = stream_rows_of(&j, l);
+    j.packs_late = j.kernel.grain && tg_packs_late(p, plan, l);
+    if (j.is_streamed || ((int64_t)tg_type_size(p->c.type) < j.sum_bytes && p->k > j.slice)) {
+        const int64_t rows = tg_ceil_div(j.pieces_m, j.strips.m) * j.grain.m;
+        /* A line more than panels, so that rows do not share a cache set. */
+        j.sums_row = tg_round_up(tg_min(t->block.n, p->n), TG_STREAM_PANEL) + 16;
+        j.is_c_beside = j.is_streamed && (j.add || p->c.col_stride != 1 ||
+                                          (int64_t)tg_type_size(p->c.type) < j.sum_bytes);
+        const int64_t planes = j.is_c_beside ? 2 : 1;
+        j.plane = (j.is_streamed && j.words ? TG_STREAM_ROWS : rows) * j.sums_row * j.sum_bytes;
+        j.sums_bytes = tg_round_up(planes * j.plane, 64);
+    }
+    return j;
+}
+
+#endif
