@@ -27,9 +27,10 @@ static const double cycles_of_tail = 16000; /* split, of matrix rows */
 
 /* Multiply-adds a cycle that a unit does at best, and what keeps it from them: cycles of an operand
  * that is loaded to registers, in multiply-adds; bytes that it can stage in a cycle; cycles that a
- * block costs beside its multiply-adds, and that the sum of a split k does. */
+ * block costs beside its multiply-adds, and that the sum of a split k does; the share of moving or
+ * multiplying that the other does not hide. */
 typedef struct family {
-    double fmas, load, bytes, block, splits;
+    double fmas, load, bytes, block, splits, shown;
 } family;
 
 static int begins(const char *name, const char *with)
@@ -48,9 +49,10 @@ static int is_fed_by_engine(tg_tile t, const tg_limits *l, int bytes)
 
 static family family_of(int row, tg_tile t, int bytes)
 {
-    const family batch = {91.5, 0.39, 28.2, 3780, 0};
-    const family plain = {70, 3.4, 30, 3000, 22400};
-    const family matrix = {128, 0, 120, 2000, 8000}, plain_f64 = {36, 3.4, 30, 2000, 22400};
+    const family batch = {91.5, 0.39, 28.2, 3780, 0, 0};
+    const family plain = {70, 3.4, 30, 3000, 22400, 0};
+    const family matrix = {128, 0, 120, 2000, 8000, 0.05},
+                 plain_f64 = {36, 3.4, 30, 2000, 22400, 0};
     if (!tg_tile_is_fma(t))
         return matrix;
     if (bytes == 8)
@@ -194,8 +196,11 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
     return launches + copies + (tiles > edge ? tiles : edge);
 }
 
-/* What is done beside something else: the longer of both, and a little of the shorter. */
-static double overlapped(double x, double y) { return x < y ? y + 0.05 * x : x + 0.05 * y; }
+/* Multiplying and moving: the longer of both, and what it does not hide of the shorter. */
+static double overlapped(double x, double y, double shown)
+{
+    return x < y ? y + shown * x : x + shown * y;
+}
 
 static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *l, int bytes)
 {
@@ -221,7 +226,7 @@ static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *
     const double c = (double)p->m * (double)p->n * (double)p->batch;
     const double bytes_of_unit = bytes / (bytes_per_cycle * l->units);
     const double streamed = ((a + b) * (double)p->batch + c) * bytes_of_unit;
-    sum = overlapped(sum, streamed);
+    sum = overlapped(sum, streamed, f.shown);
     if (plan->splits > 1)
         sum += f.splits + c * (plan->splits + 1) * bytes_of_unit;
     return sum + cycles_of_launch;
