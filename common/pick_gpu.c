@@ -330,7 +330,7 @@ void tg_choose_gpu(const tg_problem *p, const tg_limits *l, int bytes, const tg_
         const int64_t tiles =
             tg_ceil_div(p->m, plan.tile.block.m) * tg_ceil_div(p->n, plan.tile.block.n) * p->batch;
         const int is_whole = !may_split || is_engine || begins(tg_tile_name(row), "batch") ||
-                             (is_pipeline && tiles >= l->units); /* its tail may be split */
+                             (is_pipeline && tiles >= l->units); /* there is work for all */
         for (int tail = TG_TAIL_WHOLE; tail <= (can_split_tail ? TG_TAIL_SPLIT : TG_TAIL_WHOLE);
              tail++)
             for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
