@@ -76,13 +76,35 @@ static void run_edges(tg_context *ctx, const char *row, tg_mnk block)
     }
 }
 
+/* So few tiles that each is split, and a cluster of blocks sums its parts where they are, beside
+ * edges whose blocks are no multiple of a cluster's. */
+static void run_split_edges(tg_context *ctx, const char *row, const tg_tile *tile)
+{
+    static const struct {
+        int m, n; /* tiles */
+    } table[] = {{6, 3}, {5, 4}, {8, 5}};
+    CHECK(!tg_force(ctx, tile));
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        const int64_t m = table[i].m * tile->block.m + 1, n = table[i].n * tile->block.n + 1;
+        product p;
+        if (CHECK(product_make(&p, ctx, m, n, 1023)) && CHECK(product_fill(&p, 1)) &&
+            CHECK_SAY(!product_start(&p), "%s: %s", row, tg_last_error(ctx)))
+            CHECK_SAY(product_is_right(&p), "%s, %lldx%lldx1023 is wrong", row, (long long)m,
+                      (long long)n);
+        product_drop(&p);
+    }
+    CHECK(!tg_force(ctx, NULL));
+}
+
 void test_edges(void)
 {
     tg_context *ctx = gpu_open(0);
     for (int row = 0; row < tg_tile_count(); row++) {
         const tg_tile tile = tg_tile_at(row);
-        if (tile.stages >= 3 && !tg_tile_refusal(ctx, &tile, TG_F32))
-            run_edges(ctx, tg_tile_name(row), tile.block);
+        if (tile.stages < 3 || tg_tile_refusal(ctx, &tile, TG_F32))
+            continue;
+        run_edges(ctx, tg_tile_name(row), tile.block);
+        run_split_edges(ctx, tg_tile_name(row), &tile);
     }
     tg_close(ctx);
 }

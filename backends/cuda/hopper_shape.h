@@ -168,12 +168,14 @@ struct work {
     int64_t split; /* which of the split tiles it is */
 };
 
-/* There are fewer than 2^30 blocks. Those of the edges get work that they do not do. */
+/* There are fewer than 2^31 blocks. Those of the edges get the first one's work, and do not do it.
+ */
 template <tg_tile T> __device__ work work_of(const schedule &s, unsigned block)
 {
     work w = {0, 0, 0, 0, s.steps, 0, 1, 0};
     const unsigned whole = (unsigned)s.whole, units = s.units, early = s.early;
-    unsigned at = block - s.edge_blocks;
+    const unsigned edges = s.edge_blocks;
+    unsigned at = block < edges ? 0 : block - edges;
     if (at >= units && at < whole + early)
         at += at < units + early ? whole - units : 0 - early;
     unsigned tile = at;

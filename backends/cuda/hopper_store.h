@@ -203,8 +203,8 @@ __device__ void write_wide_columns(const arguments &p, const work &w, const Sour
             old[i] =
                 p.beta != 0 && is_there[i] ? vector<quad>::read(c + i * p.c_col) : vector<quad>{};
         }
-        constexpr bool all[quad] = {true, true, true, true};
-        source.sum(in_row * T.block.n + in_col, T.block.n, all, sums);
+        const bool any = is_there[0]; /* a column of its quad lies in C if the first does */
+        source.sum(in_row * T.block.n + in_col, T.block.n, {any, any, any, any}, sums);
 #pragma unroll
         for (int i = 0; i < quad; i++) {
             vector<quad> v = {sums[0].x[i], sums[1].x[i], sums[2].x[i], sums[3].x[i]};
@@ -236,8 +236,9 @@ __device__ void write_columns(const arguments &p, const work &w, const Source &s
             old[i / quad].x[i % quad] = p.beta != 0 && col < cols ? c[col * p.c_col] : 0;
         }
         bool wanted[at_once];
-        for (bool &each : wanted)
-            each = true;
+#pragma unroll
+        for (int i = 0; i < at_once; i++)
+            wanted[i] = from + i * step < cols;
         source.sum(in_row * T.block.n + from, step, wanted, sums);
 #pragma unroll
         for (int i = 0; i < at_once * quad; i++) {
