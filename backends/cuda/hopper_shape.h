@@ -168,8 +168,7 @@ struct work {
     int64_t split; /* which of the split tiles it is */
 };
 
-/* There are fewer than 2^31 blocks. Those of the edges get the first one's work, and do not do it.
- */
+/* There are fewer than 2^31 blocks. Those of the edges get the first one's work, unused. */
 template <tg_tile T> __device__ work work_of(const schedule &s, unsigned block)
 {
     work w = {0, 0, 0, 0, s.steps, 0, 1, 0};
