@@ -249,11 +249,12 @@ enum { TG_TURNED_ROWS = 4 };
 static inline int tg_is_cut(const tg_plan *plan) { return plan->strips.m * plan->strips.n > 1; }
 
 /* A B in rows, read in long streams, serves so many rows of A: tiles of them, more with vectors of
- * 64 bytes. */
+ * 64 bytes, and if B is larger than L2. */
 static inline int64_t tg_stream_rows(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
-    const int is_byte = tg_type_size(p->a.type) == 1;
-    const int tiles = l->vec_bytes >= 64 && !is_byte ? 4 : 2;
+    const int64_t bytes = (int64_t)tg_type_size(p->a.type);
+    const int is_far = p->k > l->l2 / bytes / tg_max(p->n, 1);
+    const int tiles = l->vec_bytes < 64 || bytes == 1 ? 2 : is_far ? 8 : 4;
     return plan->tile.form == TG_OUTER && p->b.col_stride == 1 ? tiles * plan->tile.thread.m : 0;
 }
 

@@ -29,11 +29,12 @@ static const double cycles_to_weave = 0.9, cycles_to_stream = 0.15; /* one eleme
 static const double cycles_of_split_load = 0.2; /* a vector of B across two lines of L1, */
 static const double cycles_of_far_split = 0.8;  /* or beyond L1 */
 static const double cycles_of_crowding = 2; /* rows half a page apart, or more, share cache sets */
-static const double bytes_per_cycle = 8;    /* that a core has from the caches of others */
-static const double cycles_to_meet = 2000;  /* a barrier or two, for each thread that comes */
-static const double threads_to_pack = 5;    /* at once, and packing takes twice as long */
-static const double little_flops = 3.4e7;   /* for a thread */
-static const double share_uneven = 1.1;     /* who has most of what threads share has more */
+static const double cycles_of_streamed_sum = 0.06; /* a vector of them, in each step */
+static const double bytes_per_cycle = 8;           /* that a core has from the caches of others */
+static const double cycles_to_meet = 2000; /* a barrier or two, for each thread that comes */
+static const double threads_to_pack = 5;   /* at once, and packing takes twice as long */
+static const double little_flops = 3.4e7;  /* for a thread */
+static const double share_uneven = 1.1;    /* who has most of what threads share has more */
 static const double work_to_share = 1e6, work_per_thread = 2.5e5; /* worth waking others for */
 
 /* As many pieces as before, all nearly equal: 1000 in pieces of 384 becomes pieces of 336. */
@@ -70,11 +71,33 @@ static int is_little(const tg_problem *p, const tg_plan *plan)
            2.0 * (double)p->m * (double)p->n * (double)p->k <= little_flops * plan->threads;
 }
 
+/* Is B read in streams, where it is or converted? */
+static int is_streamed(const tg_problem *p, const tg_limits *l, const tg_plan *plan, int bytes)
+{
+    return p->m <= tg_stream_rows(p, plan, l) &&
+           (plan->b_in_place || tg_type_size(p->a.type) != (size_t)bytes);
+}
+
 /* A stream, and a C that takes all the time, have strips of their own kind. */
-static int has_own_strips(const tg_problem *p, const tg_limits *l, const tg_plan *plan)
+static int has_own_strips(const tg_problem *p, const tg_limits *l, const tg_plan *plan, int bytes)
 {
     return (plan->a_in_place && plan->b_in_place && p->k <= TG_FLAT_K) ||
-           p->m <= tg_stream_rows(p, plan, l);
+           is_streamed(p, l, plan, bytes);
+}
+
+/* Does each thread pack B late, as it needs it? */
+static int is_late(const tg_problem *p, const tg_limits *l, const tg_plan *plan)
+{
+    const int is_alone = plan->threads == 1 || tg_is_cut(plan) || p->batch >= plan->threads;
+    return is_alone && p->m <= plan->tile.block.m && tg_packs_late(p, plan, l);
+}
+
+/* And is B far, with enough multiply-adds to hide its way and C's? */
+static int hides_packing(const tg_problem *p, const tg_limits *l, const tg_plan *plan, int bytes)
+{
+    enum { ENOUGH_ROWS = 32, ENOUGH_K = 64 };
+    return p->k >= ENOUGH_K && p->m > ENOUGH_ROWS * plan->strips.m &&
+           p->k > l->l2 / 2 / bytes / tg_max(p->n, 1) && is_late(p, l, plan);
 }
 
 /* What the thread with the largest strip does, beside what it would if all were equal. */
@@ -103,8 +126,11 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     /* A stream's operands are fetched, and its sums are near. */
     const int is_stream = plan->b_in_place && p->m <= tg_stream_rows(p, plan, l) &&
                           p->k > l->l2 / bytes / tg_max(p->n, 1);
+    if (is_stream)
+        step += cycles_of_streamed_sum * accumulators;
+    const int is_hidden = hides_packing(p, l, plan, bytes);
     const int64_t a_stride = t.form == TG_OUTER ? p->a.row_stride : p->a.col_stride;
-    if (!is_flat && !is_stream &&
+    if (!is_flat && !is_stream && !is_hidden &&
         ((plan->a_in_place && a_stride % (2048 / bytes) == 0) ||
          (plan->b_in_place && p->b.row_stride % (2048 / bytes) == 0)))
         step += cycles_of_crowding;
@@ -119,7 +145,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
         far = cycles_of_far_vector;
     if (is_c_far && t.form == TG_OUTER_T && p->k < 8)
         far = 1.5 * cycles_of_far_vector;
-    far = is_flat || is_stream ? 0 : far;
+    far = is_flat || is_stream || is_hidden ? 0 : far;
     const double vector_of_c = cycles_per_vector_of_c + far;
     const double work =
         tiles * (steps * step + k_blocks * (cycles_per_tile + accumulators * vector_of_c));
@@ -132,7 +158,8 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     if (tg_streams_words(p, t))
         b = cycles_to_stream * (double)p->n * (double)p->k;
     else if (!plan->b_in_place)
-        b = packing_cycles(t, p->n, p->k, p->b.col_stride, p->b.row_stride);
+        b = packing_cycles(t, is_hidden ? p->n % t.thread.n : p->n, p->k, p->b.col_stride,
+                           p->b.row_stride);
     if (!is_little(p, plan))
         return work + a + b;
     const tg_mn strips = plan->strips;
@@ -167,10 +194,8 @@ static void cut_to_l2(const tg_problem *p, const tg_limits *l, tg_plan *plan, in
 {
     enum { LEAST_RUN = 1024 }; /* bytes */
     tg_tile *t = &plan->tile;
-    const int is_alone = plan->threads == 1 || tg_is_cut(plan) || p->batch >= plan->threads;
-    const int is_late = is_alone && tg_packs_late(p, plan, l);
     const int64_t most = l->l2 / bytes / tg_max(t->block.k, 1);
-    const int64_t in_rows = is_late ? t->thread.n : tg_max(most / 2, LEAST_RUN / bytes);
+    const int64_t in_rows = is_late(p, l, plan) ? t->thread.n : tg_max(most / 2, LEAST_RUN / bytes);
     const int64_t piece = p->b.col_stride != 1 ? most / 4 : in_rows;
     if (p->m <= t->block.m)
         t->block.n = (int)tg_clamp(tg_round_down(piece, t->thread.n), t->thread.n, t->block.n);
@@ -215,13 +240,12 @@ static double choose_way_in(const tg_problem *p, const tg_limits *l, int bytes, 
 
 /* Strips of a large C: of the operand that serves them all, each thread reads or stages the whole,
  * if it is read where it is, or little beside the multiplication. */
-static tg_mn long_strips(const tg_problem *p, const tg_limits *l, const tg_plan *plan)
+static tg_mn long_strips(const tg_problem *p, const tg_limits *l, const tg_plan *plan, int bytes)
 {
     const tg_tile t = plan->tile;
     const int threads = plan->threads;
     const int64_t m = p->m / threads, n = p->n / threads, enough = 6 * t.vec;
-    const int is_stream = p->m <= tg_stream_rows(p, plan, l);
-    if (threads == 1 || p->batch > 1 || t.inst.k > 1 || is_stream)
+    if (threads == 1 || p->batch > 1 || t.inst.k > 1 || is_streamed(p, l, plan, bytes))
         return (tg_mn){1, 1};
     if ((plan->b_in_place && m >= t.thread.m) || (p->m >= 4 * p->n && m >= enough))
         return (tg_mn){threads, 1};
@@ -237,9 +261,17 @@ static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg
     const tg_plan stated = *best;
     const tg_tile t = stated.tile;
     double best_cycles = choose_way_in(p, l, bytes, best);
-    if (!is_little(p, best) || has_own_strips(p, l, best)) {
-        best->strips = long_strips(p, l, best);
-        return best_cycles;
+    if (!is_little(p, best) || has_own_strips(p, l, best, bytes)) {
+        best->strips = long_strips(p, l, best, bytes);
+        tg_plan alone = stated;
+        alone.strips.n = stated.threads;
+        if (stated.threads == 1 || p->batch > 1 || p->m > t.block.m)
+            return best_cycles;
+        const double now = choose_way_in(p, l, bytes, &alone) * uneven(p, &alone);
+        if (now >= best_cycles || !hides_packing(p, l, &alone, bytes))
+            return best_cycles;
+        *best = alone;
+        return now;
     }
     for (int m = 1; m <= stated.threads; m++) {
         tg_plan plan = stated;
