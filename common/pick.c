@@ -37,6 +37,9 @@ static const double little_flops = 3.4e7;  /* for a thread */
 static const double share_uneven = 1.1;    /* who has most of what threads share has more */
 static const double work_to_share = 1e6, work_per_thread = 2.5e5; /* worth waking others for */
 
+/* That use an element of B: the core is then at work for longer than the element is on its way. */
+enum { ENOUGH_ROWS = 32 };
+
 /* As many pieces as before, all nearly equal: 1000 in pieces of 384 becomes pieces of 336. */
 static int even_piece(int64_t whole, int64_t piece, int64_t multiple)
 {
@@ -92,11 +95,12 @@ static int is_late(const tg_problem *p, const tg_limits *l, const tg_plan *plan)
     return is_alone && p->m <= plan->tile.block.m && tg_packs_late(p, plan, l);
 }
 
-/* And is B far, with enough multiply-adds to hide its way and C's? */
+/* And is B far, with enough multiply-adds in tiles that are wide to hide its way and C's? */
 static int hides_packing(const tg_problem *p, const tg_limits *l, const tg_plan *plan, int bytes)
 {
-    enum { ENOUGH_ROWS = 32, ENOUGH_K = 64 };
+    enum { ENOUGH_K = 64 };
     return p->k >= ENOUGH_K && p->m > ENOUGH_ROWS * plan->strips.m &&
+           plan->tile.thread.n >= 3 * plan->tile.vec &&
            p->k > l->l2 / 2 / bytes / tg_max(p->n, 1) && is_late(p, l, plan);
 }
 
@@ -126,7 +130,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     /* A stream's operands are fetched, and its sums are near. */
     const int is_stream = plan->b_in_place && p->m <= tg_stream_rows(p, plan, l) &&
                           p->k > l->l2 / bytes / tg_max(p->n, 1);
-    if (is_stream)
+    if (is_stream && p->m > ENOUGH_ROWS)
         step += cycles_of_streamed_sum * accumulators;
     const int is_hidden = hides_packing(p, l, plan, bytes);
     const int64_t a_stride = t.form == TG_OUTER ? p->a.row_stride : p->a.col_stride;
@@ -267,7 +271,9 @@ static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg
         alone.strips.n = stated.threads;
         if (stated.threads == 1 || p->batch > 1 || p->m > t.block.m)
             return best_cycles;
-        const double now = choose_way_in(p, l, bytes, &alone) * uneven(p, &alone);
+        double now = choose_way_in(p, l, bytes, &alone);
+        if (!is_little(p, &alone))
+            now *= uneven(p, &alone);
         if (now >= best_cycles || !hides_packing(p, l, &alone, bytes))
             return best_cycles;
         *best = alone;
@@ -323,8 +329,9 @@ static double slowest_share(tg_tile t, int64_t warps_m, int64_t warps_n, int thr
 }
 
 /* Cuts block and warp of a tile that came from the caches, so that the threads share its warps
- * evenly: of all grids of warps no finer than needed, the one whose slowest thread has least. */
-static tg_tile cut_evenly(const tg_problem *p, tg_tile t, int threads, int bytes)
+ * evenly: of all grids of warps no finer than needed, with so many of them along m at most, the one
+ * whose slowest thread has least. */
+static tg_tile cut_evenly(const tg_problem *p, tg_tile t, int threads, int64_t most_m, int bytes)
 {
     /* Where 1024 is one block, 1025 is not two: an eighth more is still near enough. */
     t.block.k = even_piece(p->k, t.block.k + t.block.k / 8, 8 * t.inst.k);
@@ -334,7 +341,7 @@ static tg_tile cut_evenly(const tg_problem *p, tg_tile t, int threads, int bytes
     const int64_t least_n = tg_ceil_div(t.block.n, t.warp.n);
     const tg_tile whole = t;
     double best = 0;
-    for (int64_t split_m = 1; split_m <= tg_min(threads, tiles_m); split_m++)
+    for (int64_t split_m = 1; split_m <= tg_min(most_m, tiles_m); split_m++)
         for (int64_t split_n = least_n; split_n <= tg_min(least_n + threads, tiles_n); split_n++) {
             tg_tile cut = whole;
             cut.warp.m = (int)tg_ceil_div(tiles_m, split_m) * t.thread.m;
@@ -373,7 +380,7 @@ static tg_tile cut_to_problem(const tg_problem *p, tg_tile t)
 
 /* Cuts a tile that came from the caches to what the threads have of the problem, each alone or all
  * together; then each has its part of the rows of a block in L2. */
-static void share_out(const tg_problem *p, tg_plan *plan, int bytes)
+static void share_out(const tg_problem *p, const tg_limits *l, tg_plan *plan, int bytes)
 {
     const int sharing = p->batch >= plan->threads || tg_is_cut(plan) ? 1 : plan->threads;
     tg_problem share = *p;
@@ -384,7 +391,8 @@ static void share_out(const tg_problem *p, tg_plan *plan, int bytes)
         rows++;
     plan->tile.block.m *= rows;
     cut_to_sums(p, &plan->tile, bytes);
-    plan->tile = cut_evenly(&share, plan->tile, sharing, bytes);
+    const int most_m = is_streamed(p, l, plan, bytes) ? 1 : sharing;
+    plan->tile = cut_evenly(&share, plan->tile, sharing, most_m, bytes);
 }
 
 int tg_useful_threads(double work, int units)
@@ -431,6 +439,6 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
         plan->tile = cut_to_problem(p, plan->tile);
         return 1;
     }
-    share_out(p, plan, bytes);
+    share_out(p, l, plan, bytes);
     return 1;
 }
