@@ -7,7 +7,8 @@
  *   a step of k     (mr * nv + 1.5) / 2 for the multiply-adds, or the latency of one, and a fifth
  *                   of the mr + nv loads that go on beside them
  *   a tile of C     read and written once for each block of k
- *   packing         an element of A once for each block of n, of B once;
+ *   packing         an element of A once for each block of n, of B once, or not at all where the
+ *                   kernel packs a far B behind its multiply-adds;
  *                   an operand that is read in place instead costs more in every step
  *   threads         each has a strip of C for itself: the largest counts, and each packs what it
  *                   needs; or they share panels, which then come from the caches of others, and
@@ -258,27 +259,33 @@ static tg_mn long_strips(const tg_problem *p, const tg_limits *l, const tg_plan 
     return (tg_mn){1, 1};
 }
 
-/* That, and the strips of C that go with it: of a small C, those that the model likes best. */
+/* Those, or columns for each thread, if it packs late what it needs of B, and that is less work. */
+static double choose_long_strips(const tg_problem *p, const tg_limits *l, int bytes,
+                                 tg_plan columns, double cycles_together, tg_plan *best)
+{
+    best->strips = long_strips(p, l, best, bytes);
+    if (columns.threads == 1 || p->batch > 1 || p->m > columns.tile.block.m)
+        return cycles_together;
+    columns.strips.n = columns.threads;
+    double now = choose_way_in(p, l, bytes, &columns);
+    if (!is_little(p, &columns))
+        now *= uneven(p, &columns);
+    if (now >= cycles_together || !hides_packing(p, l, &columns, bytes))
+        return cycles_together;
+    *best = columns;
+    return now;
+}
+
+/* The ways in, and the strips of C that go with them: of a small C, those that the model likes
+ * best. */
 static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg_plan *best)
 {
     best->strips = (tg_mn){1, 1};
     const tg_plan stated = *best;
     const tg_tile t = stated.tile;
     double best_cycles = choose_way_in(p, l, bytes, best);
-    if (!is_little(p, best) || has_own_strips(p, l, best, bytes)) {
-        best->strips = long_strips(p, l, best, bytes);
-        tg_plan alone = stated;
-        alone.strips.n = stated.threads;
-        if (stated.threads == 1 || p->batch > 1 || p->m > t.block.m)
-            return best_cycles;
-        double now = choose_way_in(p, l, bytes, &alone);
-        if (!is_little(p, &alone))
-            now *= uneven(p, &alone);
-        if (now >= best_cycles || !hides_packing(p, l, &alone, bytes))
-            return best_cycles;
-        *best = alone;
-        return now;
-    }
+    if (!is_little(p, best) || has_own_strips(p, l, best, bytes))
+        return choose_long_strips(p, l, bytes, stated, best_cycles, best);
     for (int m = 1; m <= stated.threads; m++) {
         tg_plan plan = stated;
         plan.strips = (tg_mn){m, stated.threads / m};

@@ -43,7 +43,7 @@ MUTATIONS = [
      "    *swapped = is_swapped(p);\n    if (tg_check_scalars(ctx, p))\n        return ctx->status;\n    p->flags |="),
     ("streams serve four tiles of rows", "common/gemm.h", "is_far ? 8 : 4", "4"),
     ("packing on the way costs what packing costs", PICK, "is_hidden ? p->n % t.thread.n : p->n", "p->n"),
-    ("threads never pack for themselves", PICK, "alone.strips.n = stated.threads;", ""),
+    ("threads never pack for themselves", PICK, "columns.strips.n = columns.threads;", ""),
     ("threads share the rows of a stream", PICK, "is_streamed(p, l, plan, bytes) ? 1 : sharing", "sharing"),
     ("streams of a B that caches have skip the rest of k", DIRECT, "s.k = tg_min(rows_at_once, k_end - k);", "s.k = tg_min(rows_at_once, p->k - k);"),
     ("few columns are taken as rows, and their data not", CALL, "*swapped ^= 1;", ""),
