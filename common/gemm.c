@@ -62,17 +62,35 @@ void tg_problem_swap(tg_problem *p)
     p->c.row_stride = q.c.col_stride, p->c.col_stride = q.c.row_stride;
 }
 
-/* Is it best read as its transpose? A CPU takes few columns of C as rows where the many rows of A
- * lie side by side: those it reads as vectors, in long streams, which are to be long for each
- * thread. */
+/* Do few columns of C make better rows? The many rows of A then lie side by side: those a CPU reads
+ * as vectors, in long streams, which are to be long for each thread. */
+static int has_few_columns(const tg_context *ctx, const tg_problem *p)
+{
+    const tg_limits *l = &ctx->limits;
+    const int threads = tg_units(ctx), most = l->vec_bytes >= 64   ? 64
+                                              : l->registers >= 32 ? 16
+                                                                   : 12;
+    return p->k >= 128 && p->k >= 4 * p->n && p->n > 1 && p->n <= most &&
+           p->m >= (threads > 1 ? 256 * threads : 4 * p->n) && p->a.row_stride == 1;
+}
+
+/* Do few rows of C make better columns? The columns of B then lie along k, too many for caches:
+ * kernels with vectors of 64 bytes read them where they are, as rows, and fetch those to come
+ * (tg_fetches_rows). Two panels of columns are worth reading them twice, from L2. */
+static int has_few_rows(const tg_context *ctx, const tg_problem *p)
+{
+    const tg_limits *l = &ctx->limits;
+    const int64_t bytes = (int64_t)tg_type_size(p->a.type);
+    return l->vec_bytes >= 64 && p->m > TG_TURNED_ROWS && p->m <= 6 * l->vec_bytes / bytes &&
+           p->b.row_stride == 1 && p->b.col_stride != 1 && p->k > l->l2 / bytes / tg_max(p->n, 1);
+}
+
+/* Is it best read as its transpose? */
 static int is_best_swapped(const tg_context *ctx, const tg_problem *p)
 {
     const int is_known = p->a.type == p->c.type && (p->a.type == TG_F32 || p->a.type == TG_F64);
-    const int two_tiles = ctx->limits.registers >= 32 ? 16 : 12;
-    const int threads = tg_units(ctx), is_wide = threads > 1 && p->a.type == TG_F64;
-    return ctx->limits.l1 > 0 && is_known && !(p->flags & TG_PACKED) && p->k >= 128 && p->n > 1 &&
-           p->n <= two_tiles / (1 + is_wide) && p->m >= (threads > 1 ? 256 * threads : 4 * p->n) &&
-           p->a.row_stride == 1;
+    return ctx->limits.l1 > 0 && is_known && !(p->flags & TG_PACKED) &&
+           (has_few_columns(ctx, p) || has_few_rows(ctx, p));
 }
 
 tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data, int *swapped)

@@ -282,6 +282,18 @@ static inline int tg_packs_late(const tg_problem *p, const tg_plan *plan, const 
            l->l2 / tg_max(1, b_row & -b_row) >= t.block.k / 2;
 }
 
+/* Does a large A come from memory for a few columns of B? Kernels with vectors of 64 bytes fetch
+ * its rows, those of the next tile while this one is multiplied. */
+static inline int tg_fetches_rows(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
+{
+    const tg_tile t = plan->tile;
+    const int64_t bytes = (int64_t)tg_type_size(p->a.type);
+    return l->vec_bytes >= 64 && t.form == TG_OUTER && t.inst.k == 1 && t.slices == 1 &&
+           plan->a_in_place && !plan->b_in_place && !(p->flags & TG_A_PACKED) &&
+           tg_tile_at(plan->row).thread.n == 3 * t.vec && p->n <= 2 * t.thread.n &&
+           p->k > l->l2 / bytes / tg_max(p->m, 1);
+}
+
 /* Are all their numbers equal? */
 int tg_tile_same(tg_tile x, tg_tile y);
 

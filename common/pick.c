@@ -150,7 +150,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
         far = cycles_of_far_vector;
     if (is_c_far && t.form == TG_OUTER_T && p->k < 8)
         far = 1.5 * cycles_of_far_vector;
-    far = is_flat || is_stream || is_hidden ? 0 : far;
+    far = is_flat || is_stream || is_hidden || tg_fetches_rows(p, plan, l) ? 0 : far;
     const double vector_of_c = cycles_per_vector_of_c + far;
     const double work =
         tiles * (steps * step + k_blocks * (cycles_per_tile + accumulators * vector_of_c));

@@ -41,9 +41,11 @@ typedef struct tg_step {
     void *kept;
     int64_t kept_next;
     /* What is read soon: a line of it is fetched for each of k, so many bytes from one to the next,
-     * and from tile to tile (streams: so many lines, of a row of the tile). NULL: nothing is. */
+     * and from tile to tile (streams: so many lines, of a row of the tile); after so many steps it
+     * goes on some bytes further. NULL: nothing is. */
     const char *coming;
     int64_t coming_row, coming_next, coming_lines;
+    int64_t coming_steps, coming_jump;
     tg_type b_type; /* f16 or bf16, if a stream (tg_is_stream) is to convert B; else 0 */
     double alpha, beta;
 } tg_step;
@@ -126,6 +128,7 @@ typedef struct tg_job {
     tg_kernel kernel;
     int kernel_runs_on;           /* over the tiles of a step */
     int packs_late;               /* B, while its first row of tiles is multiplied */
+    int fetches_rows;             /* of A, those of the next tile */
     const tg_words *words;        /* NULL: none */
     tg_copy *copy_sums;           /* as kernels make them */
     tg_add *add;                  /* to a C of integers; else NULL */

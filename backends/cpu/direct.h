@@ -31,6 +31,7 @@ static void fetch_item(const tg_job *j, tg_item item, int64_t panel, tg_step *s)
     s->coming = panel == 0 ? item.a : panel == 1 ? item.b : NULL;
     s->coming_row = panel == 0 ? j->next_a : j->next_b;
     s->coming_next = s->k * s->coming_row;
+    s->coming_steps = s->k;
 }
 
 /* A rectangle of an item that is read and written where it is. Of the loops, the one over columns

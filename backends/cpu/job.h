@@ -217,7 +217,10 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     }
     j.stream_rows = stream_rows_of(&j, l);
     j.packs_late = j.kernel.grain && tg_packs_late(p, plan, l);
-    if (j.is_streamed || ((int64_t)tg_type_size(p->c.type) < j.sum_bytes && p->k > j.slice)) {
+    j.fetches_rows = j.kernel.grain && tg_fetches_rows(p, plan, l);
+    const int is_short = (int64_t)tg_type_size(p->c.type) < j.sum_bytes;
+    const int is_turned = j.fetches_rows && p->c.col_stride != 1;
+    if (j.is_streamed || ((is_short || is_turned) && p->k > j.slice)) {
         const int64_t rows = tg_ceil_div(j.pieces_m, j.strips.m) * j.grain.m;
         /* A line more than panels, so that rows do not share a cache set. */
         j.sums_row = tg_round_up(tg_min(t->block.n, p->n), TG_STREAM_PANEL) + 16;

@@ -159,7 +159,7 @@ static int is_packed(const tg_step *s, int mr, int nr, tg_form form)
 /* Is there something to fetch, in steps that are long enough? */
 static int is_coming(const tg_step *s, int mr, int vec)
 {
-    return s->coming && s->rows == mr && (s->columns == 2 * vec || s->columns == 3 * vec);
+    return s->coming && s->rows == mr && 2 * (s->columns % vec) <= vec;
 }
 
 /* One function for each type and row. Rows whose vec is wider than a register, or whose
@@ -239,13 +239,17 @@ static int is_coming(const tg_step *s, int mr, int vec)
             FOR_ROWS(IF_STREAM, ctype, mr, (nr) / (vec), vec, (tg_type)b_type)        \
         }                                                                             \
     }
+#define IF_COMES(count, ctype, mr, vec)                                              \
+    if (step->columns == (count) * (vec))                                            \
+        outer_##ctype##_##vec(mr, count, WHOLE, 0, 1, step);                         \
+    else if (step->columns > ((count)-1) * (vec) && step->columns < (count) * (vec)) \
+        outer_##ctype##_##vec(mr, count, MASKED_LOWER, 0, 1, step);
 #define COMES(ctype, name, mr, vec)                                                            \
     static __attribute__((noinline, unused)) void coming_##name##_##ctype(const tg_step *step) \
     {                                                                                          \
-        if (step->columns == 2 * (vec))                                                        \
-            outer_##ctype##_##vec(mr, 2, 0, 0, 1, step);                                       \
-        else                                                                                   \
-            outer_##ctype##_##vec(mr, 3, 0, 0, 1, step);                                       \
+        IF_COMES(1, ctype, mr, vec)                                                            \
+        IF_COMES(2, ctype, mr, vec)                                                            \
+        IF_COMES(3, ctype, mr, vec)                                                            \
     }
 #define KERNEL(ctype, name, block_m, mr, nr, vec, form, inst)                         \
     STREAM(ctype, name, 0, mr, nr, vec)                                               \

@@ -34,6 +34,7 @@ typedef struct place {
 typedef struct pass {
     place from, to;
     int is_direct; /* the kernel itself finds and leaves them there */
+    int is_beside; /* and there, beside C, rows have room for more */
     double beta;
     range ks; /* of the block */
 } pass;
@@ -97,6 +98,22 @@ static void find_b(const tg_job *j, const staged *b, int64_t panel, int64_t k, i
     s->coming = b->coming && fetched < bytes ? b->coming + panel * bytes + fetched : NULL;
 }
 
+/* Rows of A from memory, with few columns of B: while some are multiplied, the kernel fetches those
+ * of the next tile, one after the other. It does so with whole vectors of columns, for which panels
+ * have room, or if half of the last one is enough. */
+static void fetch_rows(const tg_job *j, const staged *a, int64_t panel, tg_step *s)
+{
+    const int64_t vec = j->tile.vec;
+    const int is_last = a->lines.begin + (panel + 1) * a->line >= j->p->m;
+    s->coming = is_last ? NULL : (const char *)s->a + a->line * a->line_stride * a->bytes;
+    s->coming_row = a->line * a->bytes;
+    s->coming_steps = tg_ceil_div(s->k, a->line);
+    s->coming_jump = a->line_stride * a->bytes - s->coming_steps * s->coming_row;
+    s->coming_next = 0;
+    if (2 * (s->columns % vec) > vec)
+        s->columns = (int)tg_round_up(s->columns, vec);
+}
+
 /* One warp tile of a block, over one slice of its k. */
 static void multiply_warp(const tg_job *j, const team *t, const staged *a, const staged *b,
                           const pass *now, range rows, range cols)
@@ -109,6 +126,7 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
                  .kept_next = b->line * b->k,
                  .coming_row = b->k_stride * b->bytes,
                  .coming_next = b->line * b->bytes,
+                 .coming_steps = INT64_MAX,
                  .alpha = j->p->alpha,
                  .beta = now->beta};
     int64_t panel_a = rows.begin / a->line;
@@ -128,7 +146,10 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
             set_fetching(&s);
             s.c = c + n * now->to.col * now->to.bytes;
             s.columns = (int)n_left;
-            if (is_row_whole && (n_left == b->line || n_left % b->grain == 0))
+            if (j->fetches_rows)
+                fetch_rows(j, a, panel_a, &s);
+            if (is_row_whole && (n_left == b->line || n_left % b->grain == 0) &&
+                (s.columns == n_left || now->is_beside))
                 j->kernel.run(&s);
             else
                 run_on_corner(j, t, &s, now, m, n, m_left, n_left);
@@ -150,6 +171,7 @@ static void multiply_slices(const tg_job *j, const team *t, const staged *a, con
                     .ks = ks};
         now.is_direct =
             !j->add && now.to.store == j->copy_sums && (now.beta == 0 || now.from.at == now.to.at);
+        now.is_beside = j->sums_bytes > 0 && !is_last;
         multiply_warp(j, t, a, b, &now, rows, cols);
     }
 }

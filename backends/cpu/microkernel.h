@@ -202,6 +202,8 @@ NAME(tiles)(int mr, int nv, int is_masked, int is_k_major, int is_packed, int ke
             int64_t a_row, int64_t a_col, int64_t b_row, const tg_step *s)
 {
     const int64_t coming_row = s->coming ? s->coming_row : 0;
+    const int64_t coming_jump = s->coming ? s->coming_jump : 0;
+    const int64_t coming_steps = s->coming ? s->coming_steps : s->k;
     const char *tile_coming = s->coming ? s->coming : s->b; /* or what is there */
     const int fetches_packed = is_packed && FETCHES_PACKED;
     const int64_t ahead = is_packed ? FETCH_PACKED_STEPS * b_row : s->ahead;
@@ -227,9 +229,14 @@ NAME(tiles)(int mr, int nv, int is_masked, int is_k_major, int is_packed, int ke
         }
         if (!is_packed && first > 0)
             NAME(fetch_c)(c, s->c_row, mr, nv * TG_V);
-        NAME(steps)
-        (acc, mr, nv, is_masked, mask, is_k_major, !is_packed || fetches_packed, ahead, first,
-         a_row, a_col, b_row, keeps, comes, coming_row, &a, &b, &kept, &coming);
+        for (int64_t left = first, part; left > 0; left -= part) {
+            part = comes ? tg_min(left, coming_steps) : left;
+            NAME(steps)
+            (acc, mr, nv, is_masked, mask, is_k_major, !is_packed || fetches_packed, ahead, part,
+             a_row, a_col, b_row, keeps, comes, coming_row, &a, &b, &kept, &coming);
+            if (comes)
+                coming += coming_jump;
+        }
         if (is_packed)
             NAME(fetch_c)(c, s->c_row, mr, nv * TG_V);
         NAME(steps)

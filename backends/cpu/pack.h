@@ -162,6 +162,10 @@ static void NAME(copy)(void *to_void, int64_t to_outer, int64_t to_inner, const 
 {
     TG_T *to = to_void;
     const TG_T *from = from_void;
+    if (to_inner != 1 && to_outer == 1) { /* the same, by the other axis */
+        NAME(copy)(to, to_inner, 1, from, from_inner, from_outer, inner, outer);
+        return;
+    }
     if (to_inner != 1 || (from_inner != 1 && (from_outer != 1 || outer < 4 || inner < 4)))
         for (int64_t o = 0; o < outer; o++)
             for (int64_t i = 0; i < inner; i++)
