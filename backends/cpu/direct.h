@@ -34,13 +34,23 @@ static void fetch_item(const tg_job *j, tg_item item, int64_t panel, tg_step *s)
     s->coming_steps = s->k;
 }
 
+/* The last two panels are as even as whole vectors can be: of few columns alone, each sum would
+ * wait for the one before it. */
+static int64_t next_columns(const tg_job *j, int64_t left)
+{
+    const int64_t most = j->tile.thread.n;
+    if (left > most && left < 2 * most)
+        return tg_round_up(tg_ceil_div(left, 2), j->tile.vec);
+    return tg_min(most, left);
+}
+
 /* A rectangle of an item that is read and written where it is. Of the loops, the one over columns
  * is left: the kernel itself goes down the rows. next is the item after this one, 0 if that is not
  * to be fetched. */
 static void multiply_directly(const tg_job *j, tg_item item, range rows, range cols, int64_t next)
 {
     const tg_problem *p = j->p;
-    const int64_t bytes = j->bytes, thread_n = j->tile.thread.n, count = rows.end - rows.begin;
+    const int64_t bytes = j->bytes, count = rows.end - rows.begin;
     const tg_rows r = count == p->m ? j->rows : rows_of(count, j->tile.thread.m);
     tg_step s = j->step;
     s.alpha = p->alpha;
@@ -48,13 +58,14 @@ static void multiply_directly(const tg_job *j, tg_item item, range rows, range c
     const char *a = (const char *)item.a + rows.begin * s.a_row * bytes, *b = item.b;
     char *c = (char *)item.c + rows.begin * s.c_row * bytes;
     const int64_t tall_rows = r.tall * r.height;
-    for (int64_t n = cols.begin; n < cols.end; n += thread_n) {
-        s.columns = (int)tg_min(thread_n, cols.end - n);
+    int64_t panel = 0;
+    for (int64_t n = cols.begin; n < cols.end; n += s.columns, panel++) {
+        s.columns = (int)next_columns(j, cols.end - n);
         s.a = a;
         s.b = b + n * bytes;
         s.c = c + n * bytes;
         if (next)
-            fetch_item(j, item_at(j, next), (n - cols.begin) / thread_n, &s);
+            fetch_item(j, item_at(j, next), panel, &s);
         go_down(&s, r.tall, r.height);
         j->kernel.run(&s);
         if (r.low == 0)
