@@ -170,7 +170,10 @@ static double stream_cycles(const tg_problem *p, tg_tile t, const tg_limits *l, 
     const double of_unit = (double)(waves * steps + part * tg_ceil_div(left * parts, units));
     const double line = 4.0 * (double)tg_max(t.block.m, t.block.n) * t.block.k;
     const double all = 4.0 * (double)tg_max(p->m, p->n) * (double)p->k / (bytes_per_cycle * units);
-    const double sum = parts == 1 ? 0 : waves > 0 ? 3400 : 4900;
+    const double sum = parts == 1  ? 0
+                       : waves > 0 ? 3400
+                       : parts > 6 ? 7500 /* not as clusters: few of that size run at once */
+                                   : 4900;
     double moved = of_unit * line / in_unit;
     moved = moved > all ? moved : all;
     return first + sum + (moved > first * (double)waves ? moved : first * (double)waves);
