@@ -154,6 +154,31 @@ static tg_problem oriented(const tg_problem *p, tg_tile *t, const tg_limits *l)
     return q;
 }
 
+/* A stream's tile: moving its long side is what takes time, and one unit can do so much of it. What
+ * is waited for besides: the first of it, the sum of slices, the sum of parts. */
+static double stream_cycles(const tg_problem *p, tg_tile t, const tg_limits *l, tg_tail tail)
+{
+    const int is_along_k = t.block.m < t.block.n && a_is_along_k(p); /* its short side: best so */
+    const double in_unit = is_along_k ? 19 : 17, first = 5000;       /* bytes a cycle, cycles */
+    const int64_t steps = tg_max(1, tg_ceil_div(p->k, t.block.k)), units = l->units;
+    const int64_t tiles = tg_ceil_div(p->m, t.block.m) * tg_ceil_div(p->n, t.block.n);
+    const int64_t waves = tiles / units, left = tiles % units;
+    const int64_t part = tail == TG_TAIL_SPLIT && left > 0 && waves < 2
+                             ? tg_tail_steps(left, units, steps, t)
+                             : steps;
+    const int64_t parts = left > 0 ? tg_ceil_div(steps, part) : 1;
+    const double of_unit = (double)(waves * steps + part * tg_ceil_div(left * parts, units));
+    const double line = 4.0 * (double)tg_max(t.block.m, t.block.n) * t.block.k;
+    const double all = 4.0 * (double)tg_max(p->m, p->n) * (double)p->k / (bytes_per_cycle * units);
+    const double sum = parts == 1  ? 0
+                       : waves > 0 ? 3400
+                       : parts > 6 ? 7500 /* not as clusters: few of that size run at once */
+                                   : 4900;
+    double moved = of_unit * line / in_unit;
+    moved = moved > all ? moved : all;
+    return first + sum + (moved > first * (double)waves ? moved : first * (double)waves);
+}
+
 /* A row of Hopper's pipeline. */
 static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits *l, tg_tail tail)
 {
@@ -168,6 +193,9 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
     const int64_t steps = tg_max(1, tg_ceil_div(p->k, t.block.k));
     const way_in a = way_in_of(p, p->a.row_stride, p->a.col_stride, p->m, 1);
     const way_in b = way_in_of(p, p->b.col_stride, p->b.row_stride, p->n, takes_both_along_k(p, t));
+    const double copies = a.cycles + b.cycles, launches = copies > 0 ? 4850 : 1150;
+    if (tg_tile_streams(t))
+        return launches + copies + stream_cycles(p, t, l, tail);
     const int may_split = !(p->flags & TG_BATCH_INVARIANT);
     const tg_edges core = p->batch == 1 && may_split && a.is_k_major && b.is_k_major
                               ? tg_edges_of(p->m, p->n, t.block, l->units, resident)
@@ -177,7 +205,7 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
     const double waves = (double)(int64_t)(all / (double)slots);
     const int64_t left = (int64_t)(all - waves * (double)slots);
     const int64_t part =
-        tail == TG_TAIL_SPLIT && left > 0 ? tg_tail_steps(left, slots, steps, t.block) : steps;
+        tail == TG_TAIL_SPLIT && left > 0 ? tg_tail_steps(left, slots, steps, t) : steps;
     const double parts = (double)tg_ceil_div(steps, part);
     const double alone =
         resident > 1 && waves == 0 && left <= l->units ? 0.39 + 1.05 * loads / outputs : 1;
@@ -192,7 +220,6 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
     const double tiles = split + k * t.block.m * t.block.n * (double)resident / (128 * share);
     const double warps = 4 + (double)tg_tile_threads(t, l->lanes) / 32;
     const double edge = core.blocks ? 3000 + 1.3 * (double)p->k * (double)core.width / warps : 0;
-    const double copies = a.cycles + b.cycles, launches = copies > 0 ? 4850 : 1150;
     return launches + copies + (tiles > edge ? tiles : edge);
 }
 
@@ -299,7 +326,8 @@ static int is_candidate(const tg_problem *p, int row, const tg_limits *l, int by
     if ((p->flags & TG_BATCH_INVARIANT) && !sums_in_order(t, bytes))
         return 0;
     const int is_thin = is_fed_by_engine(t, l, bytes) && tg_is_thin(t.block);
-    if (is_thin ? p->batch > 1 : is_for_engine(p, l, bytes))
+    if ((is_thin && p->batch > 1) ||
+        (is_for_engine(p, l, bytes) && !(is_thin && tg_tile_streams(t))))
         return 0;
     if (tg_tile_is_fma(t) && (bytes < 4 || tg_tile_accumulators(t, *l, bytes) > 128))
         return 0; /* FMA kernels are of f32 and f64 */

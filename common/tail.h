@@ -22,6 +22,21 @@
 /* k that could be done while a block starts. A thin tile does k so much faster. */
 TG_FN int tg_tail_start(tg_mnk block) { return tg_is_thin(block) ? 256 : 32; }
 
+/* Blocks among which tiles are dealt out. Those of a stream wait for memory, and one of a unit asks
+ * for enough. */
+TG_FN int64_t tg_tail_slots(int64_t units, int64_t resident, tg_tile t)
+{
+    return tg_tile_streams(t) ? units : units * resident;
+}
+
+/* So many parts of a stream's tiles run at once, as clusters, of which a device has the fewer the
+ * larger they are: groups of units that no cluster crosses are not multiples of them. */
+TG_FN int64_t tg_tail_stream_parts(int64_t tiles, int64_t slots)
+{
+    const int64_t parts = slots / tiles;
+    return parts < 3 ? tg_max(1, parts) : slots * 10 / 11 / tiles;
+}
+
 /* How long split tiles take, in k: parts of part_steps run on all slots, then the shorter last ones
  * wherever there is room. Each part costs a little besides: a pipeline to fill, a tile to store and
  * to add. */
@@ -41,10 +56,13 @@ TG_FN double tg_tail_time(int64_t tiles, int64_t slots, int64_t steps, int64_t p
 /* The best length of a part, in steps of block.k, for tiles that do not fill all slots: equal
  * parts, or parts that leave just enough slots to the last ones, which start as often as they go
  * into the time of a longer one. */
-TG_FN int64_t tg_tail_steps(int64_t tiles, int64_t slots, int64_t steps, tg_mnk block)
+TG_FN int64_t tg_tail_steps(int64_t tiles, int64_t slots, int64_t steps, tg_tile t)
 {
-    const int64_t k = steps * block.k;
+    const tg_mnk block = t.block;
+    const int64_t k = steps * block.k, stream_parts = tg_tail_stream_parts(tiles, slots);
     int64_t best = steps;
+    if (tg_tile_streams(t) && stream_parts <= 8)
+        return tg_ceil_div(steps, stream_parts);
     double least = (double)k;
     for (int parts = 2; parts <= 16 && parts <= steps; parts++) {
         const int64_t longer = tiles * (parts - 1), unused = tg_round_up(longer, slots) - longer;

@@ -149,6 +149,9 @@ TG_FN tg_mn tg_tile_rep(tg_tile t, tg_mn lanes)
 /* Of so few rows or columns that they are all of C's. */
 TG_FN int tg_is_thin(tg_mnk block) { return tg_min(block.m, block.n) <= 16; }
 
+/* A thin tile of few slices is for much k that comes from slow memory. */
+TG_FN int tg_tile_streams(tg_tile t) { return tg_is_thin(t.block) && t.slices <= 4; }
+
 /* The same tile of C' = B'A'. */
 TG_FN tg_tile tg_tile_turned(tg_tile t)
 {

@@ -250,6 +250,8 @@ MUTATIONS = [
     ("GPU: a block asks for half its fast memory", SIMT_TABLE,
      "fast_bytes = tg_tile_fast_bytes(tile, sizeof(Elem));",
      "fast_bytes = tg_tile_fast_bytes(tile, sizeof(Elem)) / 2;"),
+    ("a stream has more clusters than a device runs", "common/tail.h",
+     ": slots * 10 / 11 / tiles;", ": parts;"),
     ("edges: two rows or columns are left to one", "common/tail.h",
      "size % block == 1 ? size - 1 : size;", "size % block <= 2 ? size - size % block : size;"),
     ("edges: the column has too few blocks", "common/tail.h",

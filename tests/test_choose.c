@@ -334,9 +334,26 @@ static void test_measured(const char *path, const tg_limits *l, double mean_aske
 
 static const tg_limits h200 = {{4, 8}, 1024, 16, 255, 4, 227 << 10, 0, 0, 50 << 20, 132, 16};
 
+/* Tiles of a stream that leave units without work are split into parts that run at once, as
+ * clusters: 66 of 2, 39 of 3, 30 of 4 or 15 of 8 on 132 units. */
+static void test_stream_parts(void)
+{
+    static const struct {
+        int64_t tiles, parts;
+    } cases[] = {{132, 1}, {96, 1}, {67, 1}, {66, 2}, {64, 2}, {45, 2},
+                 {39, 3},  {32, 3}, {30, 4}, {28, 4}, {15, 8}};
+    tg_tile t = {{16, 64, 64}, {16, 64}, {4, 8}, 4, 5, 4, TG_OUTER_T, {1, 1, 1}};
+    const int64_t slots = tg_tail_slots(132, 2, t), steps = 840; /* divided by all parts up to 8 */
+    CHECK_INT(slots, 132);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        CHECK_INT(tg_tail_steps(cases[i].tiles, slots, steps, t), steps / cases[i].parts);
+    t.slices = 8; /* of no stream */
+    CHECK_INT(tg_tail_slots(132, 2, t), 264);
+}
+
 /* Up to 16 rows stream a large B, along n or along k, through Hopper's copy engine if that can
  * fetch it, and there is enough of it for all units, or for parts that are worth adding; other
- * products leave the row of that block alone. */
+ * products leave the row for that alone. */
 static void test_thin_on_hopper(void)
 {
     static const struct {
@@ -355,7 +372,7 @@ static void test_thin_on_hopper(void)
             if (along_k)
                 p.b.row_stride = 1, p.b.col_stride = p.k;
             CHECK(tg_choose(&p, &h200, NULL, &plan));
-            CHECK_SAY((plan.tile.block.m == 16 && plan.tile.stages > 2) ==
+            CHECK_SAY((tg_tile_streams(plan.tile) && plan.tile.stages > 2) ==
                           (along_k ? cases[i].along_k : cases[i].along_n),
                       "%lldx%lldx%lld %s takes %s", (long long)p.m, (long long)p.n, (long long)p.k,
                       along_k ? "NT" : "NN", tg_tile_name(plan.row));
@@ -410,6 +427,7 @@ int main(int argc, char **argv)
     test_threads();
     test_amd();
     test_edges();
+    test_stream_parts();
     test_thin_on_hopper();
     test_few_rows();
     return test_close();

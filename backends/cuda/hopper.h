@@ -41,18 +41,19 @@ template <tg_tile T, ways W> __device__ lane lane_of(int thread)
     using mine = share<T, W>;
     constexpr tg_mn lanes = mine::lanes, warps = mine::warps;
     constexpr int fewer = (int)tg_min(lanes.m, lanes.n), more = (int)tg_max(lanes.m, lanes.n);
-    const int warp = thread / 32, in_warp = thread % 32;
+    const int warp = thread / 32, in_warp = thread % 32, in_quad = in_warp % quad;
     const int straight = in_warp % fewer, skewed = (in_warp / fewer + in_warp) % more;
     const tg_mn two_by_two = {in_warp / 8 * 2 + in_warp / 2 % 2, in_warp / 4 % 2 * 2 + in_warp % 2};
-    const tg_mn of_quad = {in_warp / quad % lanes.m, in_warp / quad / lanes.m};
-    const tg_mn place = W.b_along_k          ? of_quad
-                        : is_turned<T>       ? two_by_two
-                        : lanes.m <= lanes.n ? tg_mn{straight, skewed}
-                                             : tg_mn{skewed, straight};
+    const tg_mn of_quad = {in_warp / quad % lanes.m,
+                           (in_warp / quad / lanes.m + in_quad * mine::skew) % (int)lanes.n};
+    const tg_mn place = lanes_are_slices<T, W> ? of_quad
+                        : is_turned<T>         ? two_by_two
+                        : lanes.m <= lanes.n   ? tg_mn{straight, skewed}
+                                               : tg_mn{skewed, straight};
     const int slice = warp / (warps.m * warps.n);
     return {warp / warps.n % warps.m * mine::warp.m + place.m * mine::piece_m,
             warp % warps.n * mine::warp.n + place.n * mine::piece_n,
-            W.b_along_k ? slice * quad + in_warp % quad : slice};
+            lanes_are_slices<T, W> ? slice * quad + in_quad : slice};
 }
 
 __device__ inline void load_quad(float *to, unsigned from)
@@ -89,8 +90,21 @@ __device__ inline void load_matrices(float *to, unsigned from)
         to[i] = __uint_as_float(word[i]);
 }
 
-template <tg_tile T> struct fragments {
-    float a[T.thread.m], b[T.thread.n];
+/* Of four k the lane's own: from rows along k, or of the lane's k, straight. */
+template <bool Along_k, int Count>
+__device__ void load_own(float (&to)[Count], unsigned from, int lanes)
+{
+#pragma unroll
+    for (int i = 0; i < Count; i += quad)
+        if constexpr (Along_k)
+            load_matrices(to + i, (from ^ i * lanes % 8 * quad * 4) + i * lanes * row_k * 4);
+        else
+            load_quad(to + i, from + i * lanes * 4);
+}
+
+template <tg_tile T, ways W> struct fragments {
+    using mine = share<T, W>;
+    float a[mine::m], b[mine::n];
 
     /* One k, from a lane's place in a row of the stage. */
     __device__ void load(const float *from_a, const float *from_b)
@@ -98,17 +112,10 @@ template <tg_tile T> struct fragments {
         load_pieces(a, from_a, limits.lanes.m);
         load_pieces(b, from_b, limits.lanes.n);
     }
-
-    /* Of four k the lane's own, from rows along k. */
-    template <ways W> __device__ void load_own(unsigned from_a, unsigned from_b)
+    __device__ void load_own(unsigned from_a, unsigned from_b)
     {
-        using mine = share<T, W>;
-#pragma unroll
-        for (int i = 0; i < mine::m; i += quad)
-            load_matrices(a + i, from_a + i * mine::lanes.m * row_k * 4);
-#pragma unroll
-        for (int j = 0; j < mine::n; j += quad)
-            load_matrices(b + j, from_b + j * mine::lanes.n * row_k * 4);
+        tg_hopper::load_own<W.a_along_k>(a, from_a, mine::lanes.m);
+        tg_hopper::load_own<W.b_along_k>(b, from_b, mine::lanes.n);
     }
 };
 
@@ -125,7 +132,7 @@ template <tg_tile T, ways W> struct accumulators {
             c[i][j] = fmaf(a, b[j], c[i][j]);
         }
     }
-    __device__ void add(const fragments<T> &f)
+    __device__ void add(const fragments<T, W> &f)
     {
 #pragma unroll
         for (int i = 0; i < m; i++)
@@ -142,7 +149,7 @@ __device__ void multiply(accumulators<T, W> &acc, const work &w, const pipeline<
     constexpr int m = T.block.m, n = T.block.n;
     const float *const a_0 = pipe.stages + me.slice * S::slice_k * m + me.row;
     const float *const b_0 = pipe.stages + S::a + me.slice * S::slice_k * n + me.col;
-    fragments<T> f[2];
+    fragments<T, W> f[2];
     turn<S::stages> at;
     barrier_wait(&pipe.full[0], 0);
     f[0].load(a_0, b_0);
@@ -223,67 +230,77 @@ __device__ void multiply_along_k(accumulators<T, W> &acc, const work &w, const p
         acc.add_row(i, a[i][last], b[1]);
 }
 
-/* Where a lane finds each piece of four k of the rows that it asks for, in the first stage. */
-template <tg_tile T, ways W> struct rows_along_k {
+/* Where a lane finds, of each four k, what it is to load: of rows along k, the piece of that row
+ * which it asks for; else its own k of them. In the first stage. */
+template <tg_tile T, ways W> struct own_k {
     using mine = share<T, W>;
-    static constexpr int pieces = row_k / quad;
-    unsigned a[pieces], b[pieces];
+    static constexpr int body_k = (int)tg_min(row_k, shape<T, W>::slice_k), fours = body_k / quad;
+    unsigned a[fours], b[fours];
 
-    __device__ rows_along_k(const float *stage_a, const float *stage_b, const lane &me, int first_k)
+    __device__ own_k(const float *stage_a, const float *stage_b, const lane &me)
     {
         const int in_warp = consumer_thread() % 32, matrix = in_warp / 8, asked = in_warp % 8;
+        const int first_k = me.slice / quad * shape<T, W>::slice_k;
         const tg_mn own = {in_warp / quad % mine::lanes.m, in_warp / quad / mine::lanes.m};
         const int m = me.row - own.m + asked % mine::lanes.m + matrix * mine::lanes.m;
-        const int n = me.col + (asked / mine::lanes.m - own.n) * quad + matrix;
-        const unsigned row_a = shared_address(stage_a + first_k * T.block.m + m * row_k);
-        const unsigned row_b = shared_address(stage_b + first_k * T.block.n + n * row_k);
+        const int quad_n = asked / mine::lanes.m;
+        const int n = me.col + (quad_n - own.n) * quad + (matrix ^ quad_n / 2 % mine::mixed);
+        find<W.a_along_k>(a, stage_a, T.block.m, first_k, W.a_along_k ? m : me.row);
+        find<W.b_along_k>(b, stage_b, T.block.n, first_k, W.b_along_k ? n : me.col);
+    }
+
+    template <bool Along_k>
+    __device__ static void find(unsigned (&at)[fours], const float *stage, int extent, int first_k,
+                                int x)
+    {
+        const int in_row = body_k < row_k ? first_k % row_k / quad : 0;
+        const unsigned row = shared_address(stage + (first_k - in_row * quad) * extent + x * row_k);
+        const unsigned own = shared_address(stage + (first_k + threadIdx.x % quad) * extent + x);
 #pragma unroll
-        for (int i = 0; i < pieces; i++) {
-            a[i] = row_a + (m % pieces ^ i) * quad * 4;
-            b[i] = row_b + (n % pieces ^ i) * quad * 4;
-        }
+        for (int i = 0; i < fours; i++)
+            at[i] = Along_k ? row + (x % 8 ^ (in_row + i)) * quad * 4 : own + i * quad * extent * 4;
     }
 };
 
-/* Both operands along k. As matrices are loaded, each lane of a quad gets another of four k: for
- * that it adds to the same elements of C as the others, and so the quad's lanes are slices. The
- * body is as many k as a fetched row has, for then its places are the same in all. */
+/* The lanes of a quad are slices. As matrices are loaded, each of them gets another of four k: for
+ * that it adds to the same elements of C as the others. The body is as many k as a fetched row has,
+ * for then its places are the same in all. */
 template <tg_tile T, ways W, class S>
-__device__ void multiply_both_along_k(accumulators<T, W> &acc, const work &w,
-                                      const pipeline<S> &pipe, const lane &me)
+__device__ void multiply_own_k(accumulators<T, W> &acc, const work &w, const pipeline<S> &pipe,
+                               const lane &me)
 {
-    using rows = rows_along_k<T, W>;
+    using own = own_k<T, W>;
     struct place {
         unsigned a, b; /* from the first stage's */
     };
     constexpr unsigned next_a = T.block.m * row_k * 4, next_b = T.block.n * row_k * 4;
-    const rows from(pipe.stages, pipe.stages + S::a, me, me.slice / quad * S::slice_k);
-    fragments<T> f[2];
-    const auto multiply_row = [&](place at, place next) {
+    const own from(pipe.stages, pipe.stages + S::a, me);
+    fragments<T, W> f[2];
+    const auto multiply_body = [&](place at, place next) {
 #pragma unroll
-        for (int i = 0; i < rows::pieces; i++) {
-            if (i < rows::pieces - 1)
-                f[(i + 1) % 2].template load_own<W>(from.a[i + 1] + at.a, from.b[i + 1] + at.b);
+        for (int i = 0; i < own::fours; i++) {
+            if (i < own::fours - 1)
+                f[(i + 1) % 2].load_own(from.a[i + 1] + at.a, from.b[i + 1] + at.b);
             else
-                f[(i + 1) % 2].template load_own<W>(from.a[0] + next.a, from.b[0] + next.b);
+                f[(i + 1) % 2].load_own(from.a[0] + next.a, from.b[0] + next.b);
             acc.add(f[i % 2]);
         }
     };
     turn<S::stages> at;
     barrier_wait(&pipe.full[0], 0);
-    f[0].template load_own<W>(from.a[0], from.b[0]);
+    f[0].load_own(from.a[0], from.b[0]);
     for (int step = w.steps; step > 0; step--) {
         unsigned a = at.stage * S::stage * 4, b = a;
 #pragma unroll 1
         for (int k = 0; k < S::slice_k - row_k; k += row_k, a += next_a, b += next_b)
-            multiply_row({a, b}, {a + next_a, b + next_b});
+            multiply_body({a, b}, {a + next_a, b + next_b});
         turn<S::stages> next = at;
         if (step > 1) {
             next.next();
             barrier_wait(&pipe.full[next.stage], next.parity);
         }
         const unsigned to_next = next.stage * S::stage * 4;
-        multiply_row({a, b}, {to_next, to_next});
+        multiply_body({a, b}, {to_next, to_next});
         pipe.leave(at.stage);
         at = next;
     }
@@ -296,7 +313,7 @@ template <tg_tile T, ways W>
 __device__ void park(float *memory, const accumulators<T, W> &acc, const lane &me)
 {
     using mine = share<T, W>;
-    float *to = memory + me.slice * slice_pitch<T> + me.row * pitch<T> + me.col;
+    float *to = memory + me.slice * slice_pitch<T, W> + me.row * pitch<T> + me.col;
 #pragma unroll
     for (int i = 0; i < mine::m; i++)
 #pragma unroll
@@ -312,7 +329,7 @@ __device__ void park(float *memory, const accumulators<T, W> &acc, const lane &m
  * what the compiler takes for another block is not kept in those that the loop wants. */
 template <tg_tile T, ways W> __device__ work found_again(const arguments &p, const work &w)
 {
-    if constexpr (T.thread.m * T.thread.n < 128 || (T.slices == 1 && W.a_along_k))
+    if constexpr (share<T, W>::m * share<T, W>::n < 128 || (T.slices == 1 && W.a_along_k))
         return w;
     unsigned block;
     asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
@@ -324,8 +341,8 @@ __device__ void consume(const arguments &p, const work &todo, const pipeline<S> 
 {
     const lane me = lane_of<T, W>(consumer_thread());
     accumulators<T, W> acc;
-    if constexpr (W.b_along_k)
-        multiply_both_along_k(acc, todo, pipe, me);
+    if constexpr (lanes_are_slices<T, W>)
+        multiply_own_k(acc, todo, pipe, me);
     else if constexpr (W.a_along_k)
         multiply_along_k(acc, todo, pipe, me);
     else
@@ -334,7 +351,7 @@ __device__ void consume(const arguments &p, const work &todo, const pipeline<S> 
     meet<consumers<T>>(); /* nobody reads the stages any more */
     park(pipe.stages, acc, me);
     meet<consumers<T>>();
-    const parked_slices<T> slices = {pipe.stages};
+    const parked_slices<T, W> slices = {pipe.stages};
     if (w.parts == 1) {
         write_tile<T>(p, w, slices);
         return;

@@ -113,7 +113,8 @@ inline size_t copy_bytes(const operand &o)
 template <tg_tile T> schedule schedule_of(const tg_call *call)
 {
     const int steps = (int)tg_ceil_div(call->k, T.block.k);
-    const int64_t units = tg_max(1, call->units), slots = units * shape<T, ways{}>::blocks;
+    const int64_t units = tg_max(1, call->units);
+    const int64_t slots = tg_tail_slots(units, shape<T, ways{}>::blocks, T);
     const tg_edges e = call->batch == 1 && call->has_edges && lie_k_major<T>(*call)
                            ? tg_edges_of(call->m, call->n, T.block, units, shape<T, ways{}>::blocks)
                            : tg_edges{call->m, call->n, 0, 0};
@@ -132,12 +133,12 @@ template <tg_tile T> schedule schedule_of(const tg_call *call)
     if (call->splits > 1)
         s.part_steps = (int)tg_ceil_div(steps, call->splits);
     else if (call->tail != TG_TAIL_WHOLE && s.split)
-        s.part_steps = (int)tg_tail_steps(s.split, slots, steps, T.block);
+        s.part_steps = (int)tg_tail_steps(s.split, slots, steps, T);
     s.parts = (int)tg_ceil_div(steps, s.part_steps);
     if (s.parts == 1)
         s.split = 0;
     s.whole = tiles - s.split;
-    if (shape<T, ways{}>::blocks == 2 && s.whole >= slots)
+    if (slots == 2 * units && s.whole >= slots)
         s.early = (int)tg_min(units, s.split * (s.parts - 1));
     s.of_item = divisor((int64_t)s.tiles_m * s.tiles_n);
     s.of_strip = divisor((int64_t)group * s.tiles_n);

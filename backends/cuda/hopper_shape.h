@@ -47,18 +47,18 @@ template <tg_tile T> constexpr bool is_turned = T.thread.m *limits.lanes.m != T.
 
 template <tg_tile T> constexpr int consumers = (int)tg_tile_threads(T, limits.lanes);
 
-/* Of a slice's tile of C in shared memory: four slices that lanes of a quad store, eight banks
- * apart. */
-template <tg_tile T> constexpr int pitch = T.block.n + quad;
-template <tg_tile T> constexpr int slice_pitch = T.block.m *pitch<T> + 2 * quad;
-
 /* Both operands must lie k-major. */
 template <ways W> constexpr bool has_edges = !W.a_along_k && !W.b_along_k;
 
 template <tg_tile T> constexpr bool writes_columns = consumers<T> % T.block.m == 0;
 
-/* If both operands lie along k, the lanes of a quad are four slices: each takes every fourth k. */
+/* If both operands lie along k, or the tile is a stream's, the lanes of a quad are four slices:
+ * each takes every fourth k. Those of a stream come on top of its own, and a lane has all of the
+ * tile's short side: four times as much of C, for half as many loads. */
+template <tg_tile T> constexpr bool is_stream = tg_tile_streams(T);
 template <tg_tile T> constexpr bool lanes_can_be_slices = T.slices % quad == 0 && !is_turned<T>;
+template <tg_tile T, ways W> constexpr bool lanes_are_slices = W.b_along_k || is_stream<T>;
+template <tg_tile T> constexpr int slices = (int)T.slices *(is_stream<T> ? quad : 1);
 
 /* What a lane has of its warp's part of C. Of an A along k alone it holds four k at once: there it
  * has fewer rows and more columns, if the warp's part allows. Rows along k are dealt out one by
@@ -67,15 +67,30 @@ template <tg_tile T, ways W> struct share {
     static constexpr bool flat = W.a_along_k && !W.b_along_k && T.thread.n < T.thread.m &&
                                  T.thread.n * limits.lanes.n == T.warp.m &&
                                  T.thread.m * limits.lanes.m == T.warp.n;
-    static constexpr tg_mn lanes = W.b_along_k            ? tg_mn{4, 2}
+    static constexpr tg_mn lanes = is_stream<T>           ? is_turned<T> ? tg_mn{8, 1} : tg_mn{1, 8}
+                                             : W.b_along_k ? tg_mn{4, 2}
                                    : flat || is_turned<T> ? tg_mn{limits.lanes.n, limits.lanes.m}
                                                           : limits.lanes;
-    static constexpr int m = flat ? T.thread.n : T.thread.m, n = flat ? T.thread.m : T.thread.n;
+    static constexpr int m = is_stream<T> ? T.warp.m / lanes.m : flat ? T.thread.n : T.thread.m;
+    static constexpr int n = is_stream<T> ? T.warp.n / lanes.n : flat ? T.thread.m : T.thread.n;
     static constexpr int piece_m = W.a_along_k ? 1 : quad, piece_n = quad;
     static constexpr tg_mn warp = {lanes.m * m, lanes.n *n};
     static constexpr tg_mn warps = {T.block.m / warp.m, T.block.n / warp.n};
-    static constexpr int slices = T.slices / (W.b_along_k ? quad : 1); /* of warps */
+    static constexpr int slices = /* of warps */
+        tg_hopper::slices<T> / (lanes_are_slices<T, W> ? quad : 1);
+
+    /* Rows of B that eight lanes ask for at once, each the first of its four, would lie in two
+     * places of eight: so of their four columns they take others first. */
+    static constexpr int mixed = W.b_along_k ? lanes.n / 2 : 1;
+    /* Straight ones of four k would all lie in the same: so lanes of a quad have other columns. */
+    static constexpr int skew = is_stream<T> && !W.b_along_k ? 2 : 0;
 };
+
+/* Of a slice's tile of C in shared memory: four slices that lanes of a quad store, eight banks
+ * apart. */
+template <tg_tile T> constexpr int pitch = T.block.n + quad;
+template <tg_tile T, ways W>
+constexpr int slice_pitch = T.block.m *pitch<T> + (2 + share<T, W>::skew) * quad;
 
 /* Sizes in shared memory count floats. */
 template <tg_tile T, ways W> struct shape {
@@ -86,7 +101,7 @@ template <tg_tile T, ways W> struct shape {
     static constexpr int blocks = threads <= 256 && T.stages * stage < 113 << 8 ? 2 : 1;
     static constexpr int memory = (blocks == 2 ? 112 : 226) << 8;
     static constexpr int stages = T.stages;
-    static constexpr int floats = (int)tg_max(stages * stage, T.slices *slice_pitch<T>);
+    static constexpr int floats = (int)tg_max(stages * stage, slices<T> *slice_pitch<T, W>);
     static constexpr int barriers = 2 * stages;
     static constexpr int bytes = floats * 4 + barriers * 8 + 8; /* and a word: who is last */
     static constexpr int alone = (int)tg_max(bytes, 116 << 10); /* too much for two blocks */

@@ -37,6 +37,12 @@ template <int Wide> struct vector {
         else
             *to = x[0];
     }
+    /* Element i is that at i ^ by. */
+    __device__ vector swapped(int by) const
+    {
+        const vector v = by & 1 ? vector{x[1], x[0], x[3], x[2]} : *this;
+        return by & 2 ? vector{v.x[2], v.x[3], v.x[0], v.x[1]} : v;
+    }
     __device__ vector plus(const vector &other) const
     {
         vector sum;
@@ -49,8 +55,11 @@ template <int Wide> struct vector {
 
 /* The two places that a tile is summed from, both in a fixed order. The tile's elements are
  * numbered row by row; several pieces of it, `step` elements apart, are summed at once. */
-template <tg_tile T> struct parked_slices {
+template <tg_tile T, ways W> struct parked_slices {
     const float *memory;
+
+    /* Column c of a quad is at c ^ this. */
+    __device__ static int swapped(int col) { return 1 ^ col / (2 * quad) % share<T, W>::mixed; }
 
     __device__ int block() const { return 0; } /* of those that write the tile */
     __device__ int blocks() const { return 1; }
@@ -58,13 +67,13 @@ template <tg_tile T> struct parked_slices {
     template <int Wide> __device__ vector<Wide> sum(int at) const
     {
         const int row = at / T.block.n, col = at % T.block.n;
-        const float *from = memory + row * pitch<T> + (Wide == 1 ? col ^ 1 : col);
+        const float *from = memory + row * pitch<T> + (Wide == 1 ? col ^ swapped(col) : col);
         vector<Wide> sum = vector<Wide>::read(from);
 #pragma unroll
-        for (int slice = 1; slice < T.slices; slice++)
-            sum = sum.plus(vector<Wide>::read(from + slice * slice_pitch<T>));
+        for (int slice = 1; slice < slices<T>; slice++)
+            sum = sum.plus(vector<Wide>::read(from + slice * slice_pitch<T, W>));
         if constexpr (Wide == quad)
-            sum = {sum.x[1], sum.x[0], sum.x[3], sum.x[2]};
+            return sum.swapped(swapped(col));
         return sum;
     }
 
@@ -139,7 +148,8 @@ __device__ inline void leave_cluster()
 }
 
 /* Adds the other slices of a tile to the first, where it is. */
-template <tg_tile T> __device__ void add_slices(const parked_slices<T> &slices, float *memory)
+template <tg_tile T, ways W>
+__device__ void add_slices(const parked_slices<T, W> &slices, float *memory)
 {
     constexpr int size = T.block.m * T.block.n;
 #pragma unroll 2
@@ -268,8 +278,8 @@ __device__ void write_tile(const arguments &p, const work &w, const Source &sour
 }
 
 /* Stores this block's part of a split tile. True in the block that is the last to do so. */
-template <tg_tile T>
-__device__ bool store_part(const arguments &p, const work &w, const parked_slices<T> &slices,
+template <tg_tile T, ways W>
+__device__ bool store_part(const arguments &p, const work &w, const parked_slices<T, W> &slices,
                            float *parts, unsigned *last)
 {
     constexpr int size = T.block.m * T.block.n;
