@@ -10,7 +10,8 @@ unless others are named) the lines up to `<!-- end -->` are replaced after
 
     <!-- table NAME -->      by all that the log says; where NAME is a pattern, say h200-*, by one
                              table with a heading for each log that fits
-    <!-- summary NAME -->    by one line for each log that fits
+    <!-- summary NAME -->    by one line for each log that fits, beside each peer
+    <!-- groups NAME -->     by one line too, with each group of its problems beside the best peer
 
 A name without a log is an error. A pattern that no log fits leaves what stands there. With --check
 nothing is written, and a file that is not up to date is an error.
@@ -24,7 +25,7 @@ import statistics
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-BLOCK = re.compile(r"(<!-- (table|summary) ([\w.*-]+) -->\n)(.*?)(<!-- end -->)", re.S)
+BLOCK = re.compile(r"(<!-- (table|summary|groups) ([\w.*-]+) -->\n)(.*?)(<!-- end -->)", re.S)
 FEW = 4
 
 
@@ -122,28 +123,37 @@ def bench_table(log):
 
 
 def summary_table(logs, link_to):
-    """How a race stands beside each peer: a line a log, or one for each group of its problems."""
+    """How a race stands beside each peer: a line a log."""
     logs = [one for one in logs if "geometric_means" in one[2]]
     peers = list(dict.fromkeys(peer for _, _, log in logs for peer in peers_of(log)))
-    head = ["list", "type", "threads", "cases", "of peak"]
+    head = ["list", "type", "cases", "of peak"]
     head += [x for peer in peers for x in (f"× {peer}", "worst", "best")]
     rows = []
     for name, file, log in logs:
-        groups = groups_of(log)
-        if sum(map(len, groups.values())) < len(log["results"]):
-            groups = {"": log["results"]}
-        for group, results in groups.items():
-            row = [f"[{name}]({link_to(file)})" + (group and f" {group}"), log["type"],
-                   str(log["threads"]), str(len(results)), f"{100 * mean_share(results):.0f} %"]
-            for peer in peers:
-                ratios = [ratio(result, peer) for result in results] if peer in peers_of(log) else []
-                row += ([f"**{mean_ratio(results, peer):.2f}**", f"{min(ratios):.2f}",
-                         f"{max(ratios):.2f}"] if ratios else ["", "", ""])
-            rows.append(row)
-    if logs[0][2]["backend"] != "cpu":
-        for row in [head] + rows:
-            del row[2]
+        results = log["results"]
+        row = [f"[{name}]({link_to(file)})", log["type"], str(len(results)), f"{100 * mean_share(results):.0f} %"]
+        for peer in peers:
+            ratios = [ratio(result, peer) for result in results] if peer in peers_of(log) else []
+            row += ([f"**{mean_ratio(results, peer):.2f}**", f"{min(ratios):.2f}",
+                     f"{max(ratios):.2f}"] if ratios else ["", "", ""])
+        rows.append(row)
     return markdown(head, rows)
+
+
+def beside_best(log, results):
+    """How many times as fast as the peer that is best at each problem: the mean, and the worst."""
+    ratios = [min(ratio(result, peer) for peer in peers_of(log)) for result in results]
+    return f"{statistics.geometric_mean(ratios):.2f} ({min(ratios):.2f})" if ratios else ""
+
+
+def groups_table(logs, link_to):
+    logs = [one for one in logs if one[2].get("geometric_means", {}).get("peers")]
+    groups = {name: groups_of(log) for name, _, log in logs}
+    names = list(dict.fromkeys(group for one in groups.values() for group in one))
+    rows = [[f"[{name}]({link_to(file)})", log["type"], str(log["threads"])] +
+            [beside_best(log, groups[name].get(group, [])) for group in names] +
+            [f"**{beside_best(log, log['results'])}**"] for name, file, log in logs]
+    return markdown(["list", "type", "threads"] + names + ["all"], rows)
 
 
 def bytes_text(count):
@@ -183,8 +193,8 @@ def fill_in(text, folder, here):
         logs = newest_logs(folder, pattern)
         if not logs:
             return block[0]
-        if kind == "summary":
-            return start + summary_table(logs, link_to) + end
+        if kind != "table":
+            return start + {"summary": summary_table, "groups": groups_table}[kind](logs, link_to) + end
         tables = []
         for name, file, log in logs:
             lines = ladder_table(log) if "ladder" in log else bench_table(log)

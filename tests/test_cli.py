@@ -169,7 +169,7 @@ def test_tables(t):
              "the tables are what the logs say")
     Path("page.md").write_text("# A\n" + "".join(
         f"<!-- {what} -->\nold {what}\n<!-- end -->\n"
-        for what in ["table race", "table steps", "table race-*", "summary race*", "table none-*"]))
+        for what in ["table race", "table steps", "table race-*", "summary race*", "groups race*", "table none-*"]))
     t.expect("no log of race" in run().stdout, "a log that is missing is an error")
     for name, args in [("2001-01-01-race", ["bench", "8", "9x8x7", "--batch", "3"]),
                        ("2000-01-01-race", ["bench", "5"]), ("steps", ["ladder", "16"]),
@@ -184,7 +184,8 @@ def test_tables(t):
                  r": \[2001-01-01-race.json\]\(2001-01-01-race.json\)$",
                  r"^\| `v0_global` \| .* 1.0 ", r"^\| geometric mean ", "^### race-all$",
                  r"^\| 7 \| .* \| 0.75 \|$", r"^\| \[race\]\(2001-.* \| 2 \| \d+ % \|  \|  \|  \|$",
-                 r"^\| \[race-all\]\(2000-.* \| \*\*1.50\*\* \| 0.75 \| 3.00 \|$"]:
+                 r"^\| \[race-all\]\(2000-.* \| \*\*1.50\*\* \| 0.75 \| 3.00 \|$",
+                 r"^\| \[race-all\]\(2000-.* \| \d+ \| \*\*1.50 \(0.75\)\*\* \|$"]:
         t.expect(re.search(says, page, re.M), f"the page says {says!r}")
     t.expect(re.findall("old .*", page) == ["old table none-*"] and
              page.startswith("# A\n<!-- table race -->\n"), "what no log is there for stays")
