@@ -290,7 +290,7 @@ static inline int tg_fetches_rows(const tg_problem *p, const tg_plan *plan, cons
     const int64_t bytes = (int64_t)tg_type_size(p->a.type);
     return l->vec_bytes >= 64 && t.form == TG_OUTER && t.inst.k == 1 && t.slices == 1 &&
            plan->a_in_place && !plan->b_in_place && !(p->flags & TG_A_PACKED) &&
-           tg_tile_at(plan->row).thread.n == 3 * t.vec && p->n <= 2 * t.thread.n &&
+           tg_tile_at(plan->row).thread.n >= 3 * t.vec && p->n <= 2 * t.thread.n &&
            p->k > l->l2 / bytes / tg_max(p->m, 1);
 }
 

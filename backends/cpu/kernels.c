@@ -191,7 +191,7 @@ static int is_coming(const tg_step *s, int mr, int vec)
             OUTER(ctype, vec, rows, count, MASKED, form);                   \
         return;                                                             \
     }
-#define HAS_COMING(nr, vec, form) (FETCHES_PACKED && (nr) == 3 * (vec) && (form) == TG_OUTER)
+#define HAS_COMING(nr, vec, form) (FETCHES_PACKED && (nr) >= 3 * (vec) && (form) == TG_OUTER)
 #define STREAMS(ctype, vec, block_m, form) (RAGGED(ctype, vec, block_m) && (form) == TG_OUTER)
 #define HAS_PACKED(count, mr) ((count) <= (mr) && 2 * (count) > (mr))
 #define IF_ROWS(count, ctype, mr, nv, vec, form)                          \
@@ -201,6 +201,7 @@ static int is_coming(const tg_step *s, int mr, int vec)
         IF_VECTORS(1, ctype, count, nv, vec, form)                        \
         IF_VECTORS(2, ctype, count, nv, vec, form)                        \
         IF_VECTORS(3, ctype, count, nv, vec, form)                        \
+        IF_VECTORS(4, ctype, count, nv, vec, form)                        \
         return;                                                           \
     case -(count):                                                        \
         if (HAS_PACKED(count, mr) && FETCHES_PACKED && step->kept)        \
@@ -250,6 +251,7 @@ static int is_coming(const tg_step *s, int mr, int vec)
         IF_COMES(1, ctype, mr, vec)                                                            \
         IF_COMES(2, ctype, mr, vec)                                                            \
         IF_COMES(3, ctype, mr, vec)                                                            \
+        IF_COMES(4, ctype, mr, vec)                                                            \
     }
 #define KERNEL(ctype, name, block_m, mr, nr, vec, form, inst)                         \
     STREAM(ctype, name, 0, mr, nr, vec)                                               \
