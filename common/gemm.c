@@ -67,9 +67,8 @@ void tg_problem_swap(tg_problem *p)
 static int has_few_columns(const tg_context *ctx, const tg_problem *p)
 {
     const tg_limits *l = &ctx->limits;
-    const int threads = tg_units(ctx), most = l->vec_bytes >= 64   ? 64
-                                              : l->registers >= 32 ? 16
-                                                                   : 12;
+    const int threads = tg_units(ctx), rows = l->registers >= 32 ? 8 : 6; /* of a tile */
+    const int most = rows * tg_stream_tiles(l, (int64_t)tg_type_size(p->a.type), threads, 1);
     return p->k >= 128 && p->k >= 4 * p->n && p->n > 1 && p->n <= most &&
            p->m >= (threads > 1 ? 256 * threads : 4 * p->n) && p->a.row_stride == 1;
 }

@@ -8,7 +8,7 @@ The logs are docs/results/DATE-NAME.json, as `tilegemm bench --json` or `tilegem
 printed them; of each NAME the newest counts. In each file (README.md and docs/results/README.md
 unless others are named) the lines up to `<!-- end -->` are replaced after
 
-    <!-- table NAME -->      by all that the log says; where NAME is a pattern, say h200-*, by one
+    <!-- table NAME -->      by all that the log says; where NAME is a pattern, say h?00-*, by one
                              table with a heading for each log that fits
     <!-- summary NAME -->    by one line for each log that fits, beside each peer
     <!-- groups NAME -->     by one line too, with each group of its problems beside the best peer
@@ -25,7 +25,7 @@ import statistics
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-BLOCK = re.compile(r"(<!-- (table|summary|groups) ([\w.*-]+) -->\n)(.*?)(<!-- end -->)", re.S)
+BLOCK = re.compile(r"(<!-- (table|summary|groups) ([\w.*?-]+) -->\n)(.*?)(<!-- end -->)", re.S)
 FEW = 4
 
 

@@ -42,6 +42,7 @@ MUTATIONS = [
     ("a packed head is read before its checks", CALL, "    if (tg_check_scalars(ctx, p))\n        return ctx->status;\n    p->flags |=",
      "    *swapped = is_swapped(p);\n    if (tg_check_scalars(ctx, p))\n        return ctx->status;\n    p->flags |="),
     ("streams serve four tiles of rows", "common/gemm.h", "is_far ? 8 : 4", "4"),
+    ("streams serve as many rows where memory is far off", "common/gemm.h", "|| is_slow ? 2", "? 2"),
     ("packing on the way costs what packing costs", PICK, "is_hidden ? p->n % t.thread.n : p->n", "p->n"),
     ("threads never pack for themselves", PICK, "columns.strips.n = columns.threads;", ""),
     ("threads share the rows of a stream", PICK, "is_streamed(p, l, plan, bytes) ? 1 : sharing", "sharing"),
@@ -144,9 +145,7 @@ MUTATIONS = [
     ("halves: few rows are read as if widened", DIRECT, "if (few_k != 1 || s.b_type) {", "if (few_k != 1) {"),
     ("halves: of turned pairs the first counts twice", TURNED, "square[e / in_word], e % in_word", "square[e / in_word], 0"),
     ("halves: a run of panels is converted once", DIRECT, "is_there && !j->words;", "!j->words;"),
-    ("directly: the last columns are left out", DIRECT, "s.columns = (int)tg_min(thread_n, cols.end - n);\n        s.a = a;",
-     "s.columns = (int)tg_min(thread_n, cols.end - n - (cols.end - n > thread_n / 2));\n"
-     "        s.a = a;"),
+    ("directly: the last columns are left out", DIRECT, "    return tg_min(most, left);", "    return left > 1 ? tg_min(most, left - (left < most)) : left;"),
     ("flat: every panel of B is the first", DIRECT, "s.b_next = s.c_next = thread_n;",
      "s.c_next = thread_n;"),
     ("masks: the last vector is whole", KERNEL, "is_masked ? s->columns - (nv - 1) * TG_V : 0);",

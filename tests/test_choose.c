@@ -395,6 +395,17 @@ static void test_few_rows(void)
         {{100, 3072, 768, 1}, LATE},   {{500, 1500, 1500, 1}, PANELS},
     };
     tg_limits l = {{1, 1}, 0, 64, 32, 64, 0, KIB(32), KIB(1024), KIB(32768), 1, 0};
+    tg_limits far = {{1, 1}, 0, 64, 32, 64, 0, KIB(48), KIB(2048), KIB(262144), 1, 0};
+    for (far.units = 1; far.units <= 16; far.units += 15)
+        for (int64_t m = 8; m <= 32; m += 24)
+            for (tg_type type = TG_F32; type <= TG_F64; type++) {
+                const tg_problem p = problem_of((asked){m, 4096, 4096, 1}, type);
+                tg_plan plan = TG_PLAN_INIT;
+                CHECK(tg_choose(&p, &far, NULL, &plan));
+                CHECK_SAY(plan.b_in_place == (m == 8 || (far.units == 1 && type == TG_F32)),
+                          "%lldx4096x4096 %s, %d threads: B is read in streams, or not",
+                          (long long)m, tg_type_name(type), far.units);
+            }
     for (l.units = 1; l.units <= 2; l.units++)
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
             for (tg_type type = TG_F32; type <= TG_F64; type++) {
