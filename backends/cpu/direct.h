@@ -126,7 +126,10 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
                  .rows = (int)few,
                  .alpha = p->alpha};
     const int64_t streams = s.b_row * bytes % PAGE == 0 ? STREAMS / 2 : STREAMS;
-    const int64_t most = vector * (s.b_type ? 1 : tg_clamp(streams / vector, 1, TG_TURNED_VECTORS));
+    const int is_enough =
+        s.b_type || (few > 2 && vector * bytes == 64); /* for one vector at a time */
+    const int64_t most =
+        vector * (is_enough ? 1 : tg_clamp(streams / vector, 1, TG_TURNED_VECTORS));
     if (few_k != 1 || s.b_type) {
         isa->widen[type - 1](t->a, p->k, 1, a, s.a_row, few_k, few, p->k);
         a = t->a;
