@@ -145,7 +145,7 @@ MUTATIONS = [
     ("halves: few rows are read as if widened", DIRECT, "if (few_k != 1 || s.b_type) {", "if (few_k != 1) {"),
     ("halves: of turned pairs the first counts twice", TURNED, "square[e / in_word], e % in_word", "square[e / in_word], 0"),
     ("halves: a run of panels is converted once", DIRECT, "is_there && !j->words;", "!j->words;"),
-    ("directly: the last columns are left out", DIRECT, "    return tg_min(most, left);", "    return left > 1 ? tg_min(most, left - (left < most)) : left;"),
+    ("directly: columns behind a panel that is cut are left out", DIRECT, "n += s.columns, panel++", "n += j->tile.thread.n, panel++"),
     ("flat: every panel of B is the first", DIRECT, "s.b_next = s.c_next = thread_n;",
      "s.c_next = thread_n;"),
     ("masks: the last vector is whole", KERNEL, "is_masked ? s->columns - (nv - 1) * TG_V : 0);",
