@@ -23,6 +23,7 @@
 static const double fmas_per_cycle = 2, fmas_not_overlapped = 1.5, fma_latency = 4;
 static const double cycles_per_load = 0.2;
 static const double cycles_per_vector_of_c = 2, cycles_per_tile = 30;
+static const double share_of_flat_tile = 0.25; /* of both, where rows of C are written in one go */
 static const double cycles_of_far_vector = 30; /* of C from beyond L2, fetched all at once */
 static const int64_t most_misses = 12;         /* that a core waits for at a time */
 static const double cycles_to_transpose = 1, cycles_to_copy = 0.5;  /* one element, packing it */
@@ -152,8 +153,9 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
         far = 1.5 * cycles_of_far_vector;
     far = is_flat || is_stream || is_hidden || tg_fetches_rows(p, plan, l) ? 0 : far;
     const double vector_of_c = cycles_per_vector_of_c + far;
-    const double work =
-        tiles * (steps * step + k_blocks * (cycles_per_tile + accumulators * vector_of_c));
+    const double tile_of_c =
+        (cycles_per_tile + accumulators * vector_of_c) * (is_flat ? share_of_flat_tile : 1);
+    const double work = tiles * (steps * step + k_blocks * tile_of_c);
     const double n_blocks = (double)tg_ceil_div(p->n, t.block.n);
     double a = 0, b = 0; /* to pack */
     if (!plan->a_in_place && t.form == TG_OUTER)
