@@ -242,8 +242,23 @@ enum { TG_FLAT_K = 16 };
 
 enum { TG_STREAM_ROWS = 16 };
 
-/* Up to so many lines times columns that lie along k need nothing staged. */
+/* Up to so many lines times columns that lie along k need nothing staged: squares of these are
+ * turned in registers, B's for a few rows of A, or A's for a few columns of B. Those of less than
+ * two vectors of A are worth it if B had to be packed otherwise, or C to be added to. */
 enum { TG_TURNED_ROWS = 4 };
+typedef enum tg_turned { TG_NOT_TURNED, TG_TURNED_B, TG_TURNED_A } tg_turned;
+
+static inline tg_turned tg_turned_of(const tg_problem *p, int64_t vector, int64_t block_k)
+{
+    const int is_worth = p->m >= 2 * vector ||
+                         (2 * p->m >= vector && (p->b.col_stride != 1 || p->k > block_k));
+    if (p->m <= TG_TURNED_ROWS && p->b.row_stride == 1 && p->b.col_stride != 1)
+        return TG_TURNED_B;
+    return p->n <= TG_TURNED_ROWS && is_worth && p->k >= vector && p->a.col_stride == 1 &&
+                   p->a.row_stride != 1
+               ? TG_TURNED_A
+               : TG_NOT_TURNED;
+}
 
 /* Has each thread a strip of C for itself? */
 static inline int tg_is_cut(const tg_plan *plan) { return plan->strips.m * plan->strips.n > 1; }

@@ -28,6 +28,7 @@ static const double cycles_of_far_vector = 30; /* of C from beyond L2, fetched a
 static const int64_t most_misses = 12;         /* that a core waits for at a time */
 static const double cycles_to_transpose = 1, cycles_to_copy = 0.5;  /* one element, packing it */
 static const double cycles_to_weave = 0.9, cycles_to_stream = 0.15; /* one element, to words */
+static const double cycles_to_turn = 2.7;                           /* a vector, in registers */
 static const double cycles_of_split_load = 0.2; /* a vector of B across two lines of L1, */
 static const double cycles_of_far_split = 0.8;  /* or beyond L1 */
 static const double cycles_of_crowding = 2; /* rows half a page apart, or more, share cache sets */
@@ -115,9 +116,21 @@ static double uneven(const tg_problem *p, const tg_plan *plan)
            plan->threads / (double)(tiles_m * tiles_n);
 }
 
+/* A few lines, times many that are turned on their way. */
+static double cycles_of_turned(const tg_problem *p, tg_turned turned, int64_t vector)
+{
+    const int64_t few = turned == TG_TURNED_B ? p->m : p->n;
+    const int64_t many = turned == TG_TURNED_B ? p->n : p->m;
+    return (cycles_to_turn + (double)few / fmas_per_cycle) * (double)p->k *
+           (double)tg_ceil_div(many, vector);
+}
+
 static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *plan, int bytes)
 {
     const tg_tile t = plan->tile;
+    const tg_turned turned = tg_turned_of(p, l->vec_bytes / bytes, t.block.k);
+    if (turned && t.form == TG_OUTER && p->a.type == p->c.type)
+        return cycles_of_turned(p, turned, l->vec_bytes / bytes);
     const double vectors = t.thread.n / t.vec, accumulators = t.thread.m * vectors;
     double step = (accumulators / t.inst.m + fmas_not_overlapped) / fmas_per_cycle;
     step = step > fma_latency ? step : fma_latency;
@@ -125,8 +138,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     /* If nothing is packed, a kernel goes down all rows before it takes the next columns. */
     const int64_t columns = plan->a_in_place && plan->b_in_place ? t.thread.n : p->n;
     const int is_far = !tg_is_near(p, t.thread.m + columns, bytes, l);
-    const int is_flat =
-        plan->a_in_place && plan->b_in_place && p->k <= TG_FLAT_K && t.form == TG_OUTER;
+    const int is_flat = plan->a_in_place && plan->b_in_place && p->k <= TG_FLAT_K;
     if (plan->b_in_place && p->b.row_stride % t.vec && !is_flat)
         step += (is_far ? cycles_of_far_split : cycles_of_split_load) * vectors;
     /* A stream's operands are fetched, and its sums are near. */

@@ -116,9 +116,6 @@ typedef struct tg_rows {
     int height; /* of a tall one */
 } tg_rows;
 
-/* The operand that turned.h turns: B for a few rows of A, A for a few columns of B. */
-typedef enum tg_turned { TG_NOT_TURNED, TG_TURNED_B, TG_TURNED_A } tg_turned;
-
 /* What all threads know of a call. */
 typedef struct tg_job {
     const tg_problem *p;

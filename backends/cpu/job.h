@@ -42,7 +42,7 @@ static int is_streamed(const tg_job *j, const tg_limits *l)
            (j->tile.stages == 1 ? converts || is_read : is_in_place_whole(j));
 }
 
-/* Are there a few lines, and many of the other operand, which lie along k? */
+/* Are there a few lines, and can they be multiplied so? */
 static tg_turned turned_of(const tg_job *j)
 {
     const tg_problem *p = j->p;
@@ -50,13 +50,8 @@ static tg_turned turned_of(const tg_job *j)
     const int takes = p->c.type == p->a.type && is_read && !(p->flags & TG_PACKED) &&
                       j->tile.form == TG_OUTER && j->tile.stages == 1 && j->tile.slices == 1 &&
                       j->kernel.grain;
-    if (takes && p->m <= TG_TURNED_ROWS && p->b.row_stride == 1 && p->b.col_stride != 1)
-        return TG_TURNED_B;
-    const int64_t vector = j->isa->turned_columns[tg_cpu_kind(p->a.type)];
-    return takes && p->n <= TG_TURNED_ROWS && p->m >= 2 * vector && p->k >= 2 * vector &&
-                   p->a.col_stride == 1 && p->a.row_stride != 1
-               ? TG_TURNED_A
-               : TG_NOT_TURNED;
+    return takes ? tg_turned_of(p, j->isa->turned_columns[tg_cpu_kind(p->a.type)], j->slice)
+                 : TG_NOT_TURNED;
 }
 
 /* One core of those with a large L2 waits for memory, and not for the instructions that fetch. */
@@ -155,11 +150,14 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     const int is_ragged = p->b.col_stride == 1 && !(p->flags & TG_PACKED) && j.kernel.grain &&
                           p->n % j.kernel.grain == 0;
     const int is_b_near = p->k <= l->l2 / 4 / j.bytes / tg_max(p->n, 1);
-    j.is_flat = p->k <= TG_FLAT_K && p->n > t->thread.n && t->form == TG_OUTER;
+    const int is_a_near = p->k <= l->l2 / 4 / j.bytes / tg_max(p->m, 1);
+    const int reads_a_once = p->n <= t->thread.n;
+    j.is_flat = p->k <= TG_FLAT_K && p->n > t->thread.n;
     j.turned = turned_of(&j);
     j.is_direct = is_ragged && p->c.col_stride == 1 && j.turned != TG_TURNED_A &&
                   is_in_place_whole(&j) && p->k <= j.slice &&
-                  (j.is_flat || (p->m <= t->block.m && (is_b_near || p->n <= t->warp.n)));
+                  (j.is_flat || ((p->m <= t->block.m || is_a_near || reads_a_once) &&
+                                 (is_b_near || p->n <= t->warp.n)));
     j.is_streamed = is_ragged && !j.is_direct && j.turned != TG_TURNED_A && is_streamed(&j, l);
     if (j.turned) {
         j.a_bytes = turned_bytes(&j);

@@ -85,12 +85,13 @@ NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, int is_crowded, tg_typ
     const TG_T *const a = s->a;
     const int64_t a_row = s->a_row;
     const int in_word = type ? 2 : 1, bytes = (int)sizeof(TG_T) / in_word;
-    const int words = is_crowded ? TG_V : IN_LANE, times = TG_V / words;
+    const int words = is_crowded ? TG_V : IN_LANE, times = (int)tg_max(1, 8 / words);
+    const int step = times * words * in_word;
     int64_t p = 0;
     EACH (i, mr * nv)
         acc[i] = (WIDE(vector)){0};
-    for (; p + TG_V * in_word <= s->k; p += TG_V * in_word) {
-        if (s->ahead)
+    for (; p + step <= s->k; p += step) {
+        if (s->ahead && p % (TG_V * in_word) == 0)
             NAME(fetch_lines)(nv * TG_V, of, p / in_word, s->ahead / in_word);
         EACH (x, times)
             EACH (j, nv)
