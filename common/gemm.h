@@ -237,8 +237,23 @@ static inline int tg_is_near(const tg_problem *p, int64_t lines, int64_t bytes, 
 }
 
 /* With no more of k than this, C is what takes the time: a CPU writes it row by row, if A and B are
- * read where they are. */
+ * read where they are, or B is copied. */
 enum { TG_FLAT_K = 16 };
+
+/* Is a small B, which does not lie in rows, copied to rows for kernels that read A where it is? */
+static inline int tg_copies_b(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
+{
+    const int64_t bytes = (int64_t)tg_type_size(p->a.type);
+    return plan->a_in_place && !plan->b_in_place && !(p->flags & TG_PACKED) &&
+           p->b.col_stride != 1 && p->c.col_stride == 1 && p->c.type == p->a.type &&
+           tg_kernel_bytes(p->a.type, *l, plan->tile) == bytes && plan->tile.inst.k == 1 &&
+           p->k <= l->l2 / 4 / bytes / tg_max(p->n, 1);
+}
+
+static inline int tg_packs_nothing(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
+{
+    return (plan->a_in_place && plan->b_in_place) || tg_copies_b(p, plan, l);
+}
 
 enum { TG_STREAM_ROWS = 16 };
 

@@ -87,7 +87,7 @@ static int is_streamed(const tg_problem *p, const tg_limits *l, const tg_plan *p
 /* A stream, and a C that takes all the time, have strips of their own kind. */
 static int has_own_strips(const tg_problem *p, const tg_limits *l, const tg_plan *plan, int bytes)
 {
-    return (plan->a_in_place && plan->b_in_place && p->k <= TG_FLAT_K) ||
+    return (tg_packs_nothing(p, plan, l) && p->k <= TG_FLAT_K) ||
            is_streamed(p, l, plan, bytes);
 }
 
@@ -136,9 +136,10 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     step = step > fma_latency ? step : fma_latency;
     step += cycles_per_load * (t.thread.m + vectors);
     /* If nothing is packed, a kernel goes down all rows before it takes the next columns. */
-    const int64_t columns = plan->a_in_place && plan->b_in_place ? t.thread.n : p->n;
+    const int packs_nothing = tg_packs_nothing(p, plan, l);
+    const int64_t columns = packs_nothing ? t.thread.n : p->n;
     const int is_far = !tg_is_near(p, t.thread.m + columns, bytes, l);
-    const int is_flat = plan->a_in_place && plan->b_in_place && p->k <= TG_FLAT_K;
+    const int is_flat = packs_nothing && p->k <= TG_FLAT_K;
     if (plan->b_in_place && p->b.row_stride % t.vec && !is_flat)
         step += (is_far ? cycles_of_far_split : cycles_of_split_load) * vectors;
     /* A stream's operands are fetched, and its sums are near. */

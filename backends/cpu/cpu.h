@@ -138,7 +138,8 @@ typedef struct tg_job {
     tg_mn strips, grain;          /* along m and n; what their edges are multiples of, */
     int64_t pieces_m, pieces_n;   /* and how many */
     int is_each_alone;            /* each thread takes whole cells, else all work on one */
-    int is_direct;                /* one block, and nothing to stage */
+    int is_direct;                /* one block, and nothing to stage, */
+    int copies_b;                 /* but a small B that is copied to rows */
     int is_step;                  /* and an item is a step of a kernel, and one for its low rows */
     int is_flat;                  /* or so little k that C is written row by row */
     tg_step step, low_step;       /* then: what all steps have in common, */

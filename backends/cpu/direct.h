@@ -44,10 +44,23 @@ static int64_t next_columns(const tg_job *j, int64_t left)
     return tg_min(most, left);
 }
 
+/* The columns of B from the first one on, where they are or copied to rows. */
+static const char *rows_of_b(const tg_job *j, tg_item item, range cols, char *room)
+{
+    const tg_input *b = &j->p->b;
+    const char *const from = (const char *)item.b + cols.begin * b->col_stride * j->bytes;
+    if (!j->copies_b)
+        return from;
+    j->isa->widen[b->type - 1](room, j->step.b_row, 1, from, b->row_stride, b->col_stride, j->p->k,
+                               cols.end - cols.begin);
+    return room;
+}
+
 /* A rectangle of an item that is read and written where it is. Of the loops, the one over columns
  * is left: the kernel itself goes down the rows. next is the item after this one, 0 if that is not
  * to be fetched. */
-static void multiply_directly(const tg_job *j, tg_item item, range rows, range cols, int64_t next)
+static void multiply_directly(const tg_job *j, tg_item item, range rows, range cols, int64_t next,
+                              char *room)
 {
     const tg_problem *p = j->p;
     const int64_t bytes = j->bytes, count = rows.end - rows.begin;
@@ -55,14 +68,15 @@ static void multiply_directly(const tg_job *j, tg_item item, range rows, range c
     tg_step s = j->step;
     s.alpha = p->alpha;
     s.beta = p->beta;
-    const char *a = (const char *)item.a + rows.begin * s.a_row * bytes, *b = item.b;
+    const char *a = (const char *)item.a + rows.begin * s.a_row * bytes;
+    const char *const b = rows_of_b(j, item, cols, room);
     char *c = (char *)item.c + rows.begin * s.c_row * bytes;
     const int64_t tall_rows = r.tall * r.height;
     int64_t panel = 0;
     for (int64_t n = cols.begin; n < cols.end; n += s.columns, panel++) {
         s.columns = (int)next_columns(j, cols.end - n);
         s.a = a;
-        s.b = b + n * bytes;
+        s.b = b + (n - cols.begin) * bytes;
         s.c = c + n * bytes;
         if (next)
             fetch_item(j, item_at(j, next), panel, &s);
@@ -80,12 +94,13 @@ static void multiply_directly(const tg_job *j, tg_item item, range rows, range c
 
 /* So little k that C is most of it: its rows are written from end to end, a tile of them at a time.
  */
-static void multiply_flat(const tg_job *j, tg_item item, range rows, range cols)
+static void multiply_flat(const tg_job *j, tg_item item, range rows, range cols, char *room)
 {
     const tg_problem *p = j->p;
     const int64_t bytes = j->bytes, thread_n = j->tile.thread.n, count = rows.end - rows.begin;
     const tg_rows r = count == p->m ? j->rows : rows_of(count, j->tile.thread.m);
     const int64_t panels = (cols.end - cols.begin) / thread_n;
+    const char *const b = rows_of_b(j, item, cols, room);
     tg_step s = j->step;
     s.alpha = p->alpha;
     s.beta = p->beta;
@@ -97,7 +112,7 @@ static void multiply_flat(const tg_job *j, tg_item item, range rows, range cols)
             s.columns = (int)tg_min(thread_n, cols.end - n);
             s.more = n == cols.begin ? tg_max(0, panels - 1) : 0;
             s.a = (const char *)item.a + row * s.a_row * bytes;
-            s.b = (const char *)item.b + n * bytes;
+            s.b = b + (n - cols.begin) * bytes;
             s.c = (char *)item.c + (row * s.c_row + n) * bytes;
             j->kernel.run(&s);
         }

@@ -135,7 +135,7 @@ static void run_steps(const tg_job *j, tg_step *tall, tg_step *low, tg_item item
         run_step(j, low, item, j->rows.tall * j->rows.height);
 }
 
-static void run_directly(const tg_job *j, int64_t begin, int64_t end)
+static void run_directly(const tg_job *j, int64_t begin, int64_t end, char *room)
 {
     const int fetches = end - begin > j->near_items;
     tg_step tall = j->step, low = j->low_step;
@@ -148,9 +148,9 @@ static void run_directly(const tg_job *j, int64_t begin, int64_t end)
         range rows, cols;
         const tg_item item = cell_at(j, cell, &rows, &cols);
         if (j->is_flat)
-            multiply_flat(j, item, rows, cols);
+            multiply_flat(j, item, rows, cols, room);
         else
-            multiply_directly(j, item, rows, cols, fetches && cell + 1 < end ? cell + 1 : 0);
+            multiply_directly(j, item, rows, cols, fetches && cell + 1 < end ? cell + 1 : 0, room);
     }
 }
 
@@ -184,9 +184,10 @@ static void run_share(const tg_context *ctx, const tg_job *j, int me, int thread
     if (j->words && j->words->start)
         j->words->start();
     if (j->is_direct && threads == 1)
-        run_directly(j, 0, j->cells);
+        run_directly(j, 0, j->cells, ctx->workspace);
     else if (j->is_direct)
-        run_directly(j, me * j->cells / threads, (me + 1) * j->cells / threads);
+        run_directly(j, me * j->cells / threads, (me + 1) * j->cells / threads,
+                     (char *)ctx->workspace + me * team_bytes(j));
     else
         run_cells(j, j->plan, ctx->workspace, me, threads);
     if (j->words && j->words->stop)

@@ -20,11 +20,12 @@ static int64_t exact_k(tg_type a, tg_type b)
 /* A block of less than this is too little to share, unless it is all there is. */
 static const double shared_flops = 2e6;
 
-/* Can the kernel read and write all of it where it is, columns as ragged as they are? */
+/* Can the kernel read and write all of it where it is, columns as ragged as they are, or B copied?
+ */
 static int is_in_place_whole(const tg_job *j)
 {
     const tg_problem *p = j->p;
-    return j->plan->a_in_place && j->plan->b_in_place && p->c.type == p->a.type &&
+    return j->plan->a_in_place && (j->plan->b_in_place || j->copies_b) && p->c.type == p->a.type &&
            (j->tile.form == TG_OUTER ? p->a.col_stride == 1 : p->a.row_stride == 1);
 }
 
@@ -98,8 +99,10 @@ static void fetch_items(tg_job *j, const tg_limits *l)
     const int is_whole = (int64_t)j->strips.m * j->strips.n == 1;
     j->near_items =
         is_whole ? (int64_t)((double)l->l2 / bytes / (m * k + k * n + m * n)) : INT64_MAX;
-    j->next_a = (int64_t)fmin(LINE, m * (double)p->a.row_stride * bytes / steps);
-    j->next_b = (int64_t)fmin(LINE, k * (double)p->b.row_stride * bytes / steps);
+    const double a = fmax(m * (double)p->a.row_stride, k * (double)p->a.col_stride);
+    const double b = fmax(k * (double)p->b.row_stride, n * (double)p->b.col_stride);
+    j->next_a = (int64_t)fmin(LINE, a * bytes / steps);
+    j->next_b = (int64_t)fmin(LINE, b * bytes / steps);
 }
 
 /* If the few lines do not lie along k, or are of another type, they are copied. */
@@ -147,28 +150,34 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         tg_round_up((int64_t)tg_round_up(t->block.m, t->thread.m) * t->block.k * j.bytes, 64);
     j.b_bytes =
         tg_round_up((int64_t)tg_round_up(t->block.n, t->thread.n) * t->block.k * j.bytes, 64);
-    const int is_ragged = p->b.col_stride == 1 && !(p->flags & TG_PACKED) && j.kernel.grain &&
-                          p->n % j.kernel.grain == 0;
+    const int is_ragged =
+        !(p->flags & TG_PACKED) && j.kernel.grain && p->n % j.kernel.grain == 0;
     const int is_b_near = p->k <= l->l2 / 4 / j.bytes / tg_max(p->n, 1);
     const int is_a_near = p->k <= l->l2 / 4 / j.bytes / tg_max(p->m, 1);
     const int reads_a_once = p->n <= t->thread.n;
     j.is_flat = p->k <= TG_FLAT_K && p->n > t->thread.n;
     j.turned = turned_of(&j);
+    j.copies_b = t->stages == 1 && t->slices == 1 && !j.turned && tg_copies_b(p, plan, l);
     j.is_direct = is_ragged && p->c.col_stride == 1 && j.turned != TG_TURNED_A &&
+                  (p->b.col_stride == 1 || j.copies_b) &&
                   is_in_place_whole(&j) && p->k <= j.slice &&
                   (j.is_flat || ((p->m <= t->block.m || is_a_near || reads_a_once) &&
                                  (is_b_near || p->n <= t->warp.n)));
-    j.is_streamed = is_ragged && !j.is_direct && j.turned != TG_TURNED_A && is_streamed(&j, l);
-    if (j.turned) {
-        j.a_bytes = turned_bytes(&j);
-        j.b_bytes = 0;
+    j.copies_b = j.copies_b && j.is_direct;
+    j.is_streamed = is_ragged && p->b.col_stride == 1 && !j.is_direct &&
+                    j.turned != TG_TURNED_A && is_streamed(&j, l);
+    const int64_t copied_row = tg_round_up(p->n, TG_STREAM_PANEL) + 16;
+    if (j.turned || j.is_direct) {
+        j.a_bytes = j.turned ? turned_bytes(&j) : 0;
+        j.b_bytes = j.copies_b ? p->k * copied_row * j.bytes : 0;
     }
     /* With nothing to stage together, or too little, each thread takes a strip of its own; but of
      * many items whole ones. */
     enum { MANY = 16 }; /* for a thread: one more or less is no matter */
     const int in_place =
         j.is_streamed || j.turned ||
-        ((plan->a_in_place || a_packed) && (plan->b_in_place || b_packed) && j.kernel.grain);
+        ((plan->a_in_place || a_packed) && (plan->b_in_place || b_packed || j.copies_b) &&
+         j.kernel.grain);
     j.a_bytes = a_packed ? 0 : j.a_bytes;
     j.b_bytes = b_packed ? 0 : j.b_bytes;
     const int streams = j.turned || j.is_streamed;
@@ -199,14 +208,14 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.step = (tg_step){.k = p->k,
                        .a_row = p->a.row_stride,
                        .a_col = p->a.col_stride,
-                       .b_row = p->b.row_stride,
+                       .b_row = j.copies_b ? copied_row : p->b.row_stride,
                        .c_row = p->c.row_stride};
     if (!tg_is_near(p, t->thread.m + t->thread.n, j.bytes, l))
         set_fetching(&j.step);
     j.rows = rows_of(p->m, t->thread.m);
     if (j.is_direct)
         fetch_items(&j, l);
-    j.is_step = j.is_direct && j.cells == p->batch && p->n <= t->thread.n;
+    j.is_step = j.is_direct && !j.copies_b && j.cells == p->batch && p->n <= t->thread.n;
     if (j.is_step) {
         j.step.columns = (int)p->n;
         j.low_step = j.step;
