@@ -79,11 +79,12 @@ static int fetches_stream(const tg_job *j, const tg_limits *l)
            !is_stream_near(j, l);
 }
 
-/* How many rows of B a stream has at a time: sums come and go with each such lot. */
+/* How many rows of B a stream has at a time: sums come and go with each such lot. One tile of rows
+ * needs B no second time, from L1. */
 static int64_t stream_rows_of(const tg_job *j, const tg_limits *l)
 {
     if (is_stream_near(j, l))
-        return TG_STREAMED_NEAR;
+        return j->p->m <= j->tile.thread.m ? 4 * TG_STREAMED_NEAR : TG_STREAMED_NEAR;
     if (j->p->m <= TG_TURNED_ROWS)
         return TG_STREAMED;
     return j->fetches ? 4 * TG_STREAMED : 2 * TG_STREAMED;
