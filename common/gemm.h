@@ -245,7 +245,7 @@ static inline int tg_copies_b(const tg_problem *p, const tg_plan *plan, const tg
 {
     const int64_t bytes = (int64_t)tg_type_size(p->a.type);
     return plan->a_in_place && !plan->b_in_place && !(p->flags & TG_PACKED) &&
-           p->b.col_stride != 1 && p->c.col_stride == 1 && p->c.type == p->a.type &&
+           p->c.col_stride == 1 && p->c.type == p->a.type &&
            tg_kernel_bytes(p->a.type, *l, plan->tile) == bytes && plan->tile.inst.k == 1 &&
            p->k <= l->l2 / 4 / bytes / tg_max(p->n, 1);
 }
