@@ -30,6 +30,8 @@ enum { WHOLE, MASKED, MASKED_LOWER, HAS_LOWER = VEC_BYTES == 64 };
 #if !defined(ADD_LOWER_F32)
 #define ADD_LOWER_F32(sum, a, is_spread, b) ((void)(a), (void)(is_spread), (void)(b), (sum))
 #define ADD_LOWER_F64 ADD_LOWER_F32
+#define LOAD_LOWER_F32 LOAD_F32
+#define LOAD_LOWER_F64 LOAD_F64
 #endif
 #define LINES(bytes) ((int)((bytes) + LINE - 1) / LINE)
 

@@ -26,13 +26,16 @@ static inline __attribute__((always_inline)) VECTOR NAME(load)(const TG_T *at, i
                                                                register_mask mask)
 {
     VECTOR v = {0};
+    const int is_lower = is_masked == MASKED_LOWER;
     if (!is_masked)
         return *(const LOOSE *)at;
     if (sizeof(TG_T) == sizeof(float)) {
-        const register_f32 first = LOAD_F32((const float *)at, mask);
+        const register_f32 first = is_lower ? LOAD_LOWER_F32((const float *)at, mask)
+                                            : LOAD_F32((const float *)at, mask);
         memcpy(&v, &first, sizeof first < sizeof v ? sizeof first : sizeof v);
     } else {
-        const register_f64 first = LOAD_F64((const double *)at, mask);
+        const register_f64 first = is_lower ? LOAD_LOWER_F64((const double *)at, mask)
+                                            : LOAD_F64((const double *)at, mask);
         memcpy(&v, &first, sizeof first < sizeof v ? sizeof first : sizeof v);
     }
     return v;
@@ -144,7 +147,7 @@ static inline __attribute__((always_inline)) void NAME(multiply)(VECTOR *acc, in
 {
     VECTOR b_now[MOST_VECTORS];
     EACH (j, nv)
-        b_now[j] = NAME(load)(b + j * TG_V, is_masked && j == nv - 1, mask);
+        b_now[j] = NAME(load)(b + j * TG_V, j == nv - 1 ? is_masked : WHOLE, mask);
     if (kept)
         EACH (j, nv)
             *(LOOSE *)(kept + j * TG_V) = b_now[j];
