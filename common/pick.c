@@ -267,7 +267,8 @@ static tg_mn long_strips(const tg_problem *p, const tg_limits *l, const tg_plan 
     const int64_t m = p->m / threads, n = p->n / threads, enough = 6 * t.vec;
     if (threads == 1 || p->batch > 1 || t.inst.k > 1 || is_streamed(p, l, plan, bytes))
         return (tg_mn){1, 1};
-    if ((plan->b_in_place && m >= t.thread.m) || (p->m >= 4 * p->n && m >= enough))
+    const int reads_b = plan->b_in_place || tg_packs_nothing(p, plan, l);
+    if ((reads_b && m >= t.thread.m) || (p->m >= 4 * p->n && m >= enough))
         return (tg_mn){threads, 1};
     if ((plan->a_in_place && n >= t.thread.n) || (p->n >= 4 * p->m && n >= enough))
         return (tg_mn){1, threads};

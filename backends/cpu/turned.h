@@ -85,7 +85,7 @@ NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, int is_crowded, tg_typ
     const TG_T *const a = s->a;
     const int64_t a_row = s->a_row;
     const int in_word = type ? 2 : 1, bytes = (int)sizeof(TG_T) / in_word;
-    const int words = is_crowded ? TG_V : IN_LANE, times = (int)tg_max(1, 8 / words);
+    const int words = is_crowded ? TG_V : IN_LANE, times = (int)tg_max(1, tg_min(8, TG_V) / words);
     const int step = times * words * in_word;
     int64_t p = 0;
     EACH (i, mr * nv)
