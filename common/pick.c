@@ -32,6 +32,8 @@ static const double cycles_to_turn = 2.7;                           /* a vector,
 static const double cycles_of_split_load = 0.2; /* a vector of B across two lines of L1, */
 static const double cycles_of_far_split = 0.8;  /* or beyond L1 */
 static const double cycles_of_crowding = 2; /* rows half a page apart, or more, share cache sets */
+static const double cycles_of_cold_row = 3; /* of a panel of B that is used once, from L2, */
+static const double cycles_of_far_row = 16; /* or beyond */
 static const double cycles_of_streamed_sum = 0.06; /* a vector of them, in each step */
 static const double bytes_per_cycle = 8;           /* that a core has from the caches of others */
 static const double cycles_to_meet = 2000; /* a barrier or two, for each thread that comes */
@@ -147,6 +149,9 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
                           p->k > l->l2 / bytes / tg_max(p->n, 1);
     if (is_stream && p->m > ENOUGH_ROWS)
         step += cycles_of_streamed_sum * accumulators;
+    if (plan->b_in_place && !is_stream && !is_flat && !tg_is_near(p, p->n, bytes, l))
+        step += (p->k > l->l2 / bytes / tg_max(p->n, 1) ? cycles_of_far_row : cycles_of_cold_row) /
+                (double)tg_ceil_div(p->m, t.thread.m);
     const int is_hidden = hides_packing(p, l, plan, bytes);
     const int64_t a_stride = t.form == TG_OUTER ? p->a.row_stride : p->a.col_stride;
     if (!is_flat && !is_stream && !is_hidden &&
@@ -158,7 +163,8 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     const double steps = (double)tg_ceil_div(p->k, tg_tile_word(t, bytes));
     const double k_blocks = (double)tg_ceil_div(p->k, t.block.k);
     const int64_t lines_of_c = t.thread.m * tg_ceil_div((int64_t)t.thread.n * bytes, 64);
-    const int is_c_far = p->n > l->l2 / 2 / bytes / tg_max(p->m, 1);
+    const int64_t m = tg_ceil_div(p->m, plan->strips.m), n = tg_ceil_div(p->n, plan->strips.n);
+    const int is_c_far = n > l->l2 / 2 / bytes / tg_max(m, 1);
     double far = 0; /* OUTER_T fetches it while it multiplies, if there is time */
     if (is_c_far && t.form == TG_OUTER && lines_of_c > most_misses)
         far = cycles_of_far_vector;
@@ -300,7 +306,14 @@ static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg
     const tg_plan stated = *best;
     const tg_tile t = stated.tile;
     double best_cycles = choose_way_in(p, l, bytes, best);
-    if (!is_little(p, best) || has_own_strips(p, l, best, bytes))
+    const int has_own = has_own_strips(p, l, best, bytes);
+    if (is_little(p, best) && has_own) {
+        tg_plan own = *best;
+        own.strips = is_streamed(p, l, best, bytes) ? (tg_mn){1, stated.threads}
+                                                    : (tg_mn){stated.threads, 1};
+        best_cycles = cycles(p, l, &own, bytes);
+    }
+    if (!is_little(p, best) || has_own)
         return choose_long_strips(p, l, bytes, stated, best_cycles, best);
     for (int m = 1; m <= stated.threads; m++) {
         tg_plan plan = stated;
