@@ -265,8 +265,8 @@ typedef enum tg_turned { TG_NOT_TURNED, TG_TURNED_B, TG_TURNED_A } tg_turned;
 
 static inline tg_turned tg_turned_of(const tg_problem *p, int64_t vector, int64_t block_k)
 {
-    const int is_worth = p->m >= 2 * vector ||
-                         (2 * p->m >= vector && (p->b.col_stride != 1 || p->k > block_k));
+    const int is_worth =
+        p->m >= 2 * vector || (2 * p->m >= vector && (p->b.col_stride != 1 || p->k > block_k));
     if (p->m <= TG_TURNED_ROWS && p->b.row_stride == 1 && p->b.col_stride != 1)
         return TG_TURNED_B;
     return p->n <= TG_TURNED_ROWS && is_worth && p->k >= vector && p->a.col_stride == 1 &&

@@ -89,8 +89,7 @@ static int is_streamed(const tg_problem *p, const tg_limits *l, const tg_plan *p
 /* A stream, and a C that takes all the time, have strips of their own kind. */
 static int has_own_strips(const tg_problem *p, const tg_limits *l, const tg_plan *plan, int bytes)
 {
-    return (tg_packs_nothing(p, plan, l) && p->k <= TG_FLAT_K) ||
-           is_streamed(p, l, plan, bytes);
+    return (tg_packs_nothing(p, plan, l) && p->k <= TG_FLAT_K) || is_streamed(p, l, plan, bytes);
 }
 
 /* Does each thread pack B late, as it needs it? */

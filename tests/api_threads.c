@@ -36,8 +36,9 @@ static double *new_array(int count, uint64_t seed)
     return x;
 }
 
-static void check_same_bits(tg_context *ctx, const real *r, const char *tile)
+static void check_same_bits(tg_context *ctx, const real *r, const char *tile, tg_trans of_b)
 {
+    const int ldb = of_b == TG_TRANS ? r->k : r->n;
     const size_t bytes = (size_t)r->m * (size_t)r->n * sizeof *r->c;
     for (int run = 0; run < RUNS; run++) {
         int threads = run == 0 ? 1 : 1 + run % 4;
@@ -45,22 +46,29 @@ static void check_same_bits(tg_context *ctx, const real *r, const char *tile)
         for (int i = 0; i < r->m * r->n; i++)
             r->c[i] = 0.1 * i;
         tg_upload(ctx, r->device_c, r->c, bytes);
-        CHECK_OK(ctx, tg_dgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_TRANS, r->m, r->n, r->k, 0.7,
-                               r->device_a, r->k, r->device_b, r->k, 0.3, r->device_c, r->n));
+        CHECK_OK(ctx, tg_dgemm(ctx, TG_ROW_MAJOR, TG_NO_TRANS, of_b, r->m, r->n, r->k, 0.7,
+                               r->device_a, r->k, r->device_b, ldb, 0.3, r->device_c, r->n));
         CHECK(!tg_download(ctx, r->c, r->device_c, bytes));
         if (run == 0)
             memcpy(r->first, r->c, bytes);
         else if (!CHECK_SAY(memcmp(r->first, r->c, bytes) == 0,
-                            "%s, %dx%dx%d: other bits in run %d with %d threads", tile, r->m, r->n,
-                            r->k, run, threads))
+                            "%s, %dx%dx%d, ldb %d: other bits in run %d with %d threads", tile,
+                            r->m, r->n, r->k, ldb, run, threads))
             break;
     }
 }
 
 static void test_shape(tg_context *ctx, real r)
 {
-    static const char *const tiles[] = {"free",      "t64x64x16", "t64x64x32_k4",
-                                        "v1_shared", "v0_global", "c6x8"};
+    static const char *const tiles[] = {
+        "free",
+        "t64x64x16",
+        "t64x64x32_k4",
+        "v1_shared",
+        "v0_global",
+        "c6x8",
+        "32x24x128/8x24/8x24/8/0/outer", /* streams of B for rows of several warps */
+        "12x8x128/6x8/6x8/4/0/outer"};
     const size_t size = sizeof(double);
     r.a = new_array(r.m * r.k, 1), r.b = new_array(r.k * r.n, 2);
     r.c = new_array(r.m * r.n, 3), r.first = new_array(r.m * r.n, 4);
@@ -75,7 +83,8 @@ static void test_shape(tg_context *ctx, real r)
         if (is_named && tg_tile_refusal(ctx, &tile, TG_F64))
             continue;
         CHECK_OK(ctx, tg_force(ctx, is_named ? &tile : NULL));
-        check_same_bits(ctx, &r, tiles[i]);
+        check_same_bits(ctx, &r, tiles[i], TG_TRANS);
+        check_same_bits(ctx, &r, tiles[i], TG_NO_TRANS);
     }
     CHECK(!tg_free(ctx, r.device_a) && !tg_free(ctx, r.device_b) && !tg_free(ctx, r.device_c));
     free(r.a);
@@ -86,8 +95,8 @@ static void test_shape(tg_context *ctx, real r)
 
 static void test_determinism(tg_context *ctx)
 {
-    static const int shapes[][3] = {
-        {130, 170, 190}, {3, 2000, 700}, {1500, 5, 600}, {64, 48, 3000}};
+    static const int shapes[][3] = {{130, 170, 190}, {3, 2000, 700}, {1500, 5, 600},
+                                    {64, 48, 3000},  {32, 90, 3000}, {12, 16, 9000}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         test_shape(ctx, (real){.m = shapes[i][0], .n = shapes[i][1], .k = shapes[i][2]});
     tg_force(ctx, NULL);

@@ -61,10 +61,8 @@ static inline __attribute__((always_inline)) __m512d add_lower_f64(__m512d sum, 
     const __m256d x = _mm512_castpd512_pd256(b), half = _mm512_castpd512_pd256(sum);
     return _mm512_castpd256_pd512(lanes * x + half);
 }
-#define LOAD_LOWER_F32(at, mask) \
-    _mm512_castps256_ps512(_mm256_maskz_loadu_ps((__mmask8)(mask), at))
-#define LOAD_LOWER_F64(at, mask) \
-    _mm512_castpd256_pd512(_mm256_maskz_loadu_pd((__mmask8)(mask), at))
+#define LOAD_LOWER_F32(at, mask) _mm512_castps256_ps512(_mm256_maskz_loadu_ps((__mmask8)(mask), at))
+#define LOAD_LOWER_F64(at, mask) _mm512_castpd256_pd512(_mm256_maskz_loadu_pd((__mmask8)(mask), at))
 #define ADD_LOWER_F32(sum, a, is_spread, b) add_lower_f32(sum, a, is_spread, b)
 #define ADD_LOWER_F64(sum, a, is_spread, b) add_lower_f64(sum, a, is_spread, b)
 enum { HAS_HALVES = 1 };

@@ -29,6 +29,20 @@ static int is_in_place_whole(const tg_job *j)
            (j->tile.form == TG_OUTER ? p->a.col_stride == 1 : p->a.row_stride == 1);
 }
 
+/* Is it so small, or flat, that all columns are gone through once, and all rows with each panel of
+ * them? */
+static int is_direct(const tg_job *j, const tg_limits *l)
+{
+    const tg_problem *p = j->p;
+    const tg_tile *t = &j->tile;
+    const int64_t quarter = l->l2 / 4 / j->bytes;
+    const int is_a_near = p->m <= t->block.m || p->n <= t->thread.n || p->k <= quarter / p->m;
+    const int is_b_near = p->n <= t->warp.n || p->k <= quarter / p->n;
+    return (p->b.col_stride == 1 || j->copies_b) && p->c.col_stride == 1 &&
+           j->turned != TG_TURNED_A && is_in_place_whole(j) && p->k <= j->slice &&
+           (j->is_flat || (is_a_near && is_b_near));
+}
+
 /* Are there few rows, and columns that are read in streams, where they are or converted? Of A there
  * is room for what is copied. */
 static int is_streamed(const tg_job *j, const tg_limits *l)
@@ -151,22 +165,14 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         tg_round_up((int64_t)tg_round_up(t->block.m, t->thread.m) * t->block.k * j.bytes, 64);
     j.b_bytes =
         tg_round_up((int64_t)tg_round_up(t->block.n, t->thread.n) * t->block.k * j.bytes, 64);
-    const int is_ragged =
-        !(p->flags & TG_PACKED) && j.kernel.grain && p->n % j.kernel.grain == 0;
-    const int is_b_near = p->k <= l->l2 / 4 / j.bytes / tg_max(p->n, 1);
-    const int is_a_near = p->k <= l->l2 / 4 / j.bytes / tg_max(p->m, 1);
-    const int reads_a_once = p->n <= t->thread.n;
+    const int is_ragged = !(p->flags & TG_PACKED) && j.kernel.grain && p->n % j.kernel.grain == 0;
     j.is_flat = p->k <= TG_FLAT_K && p->n > t->thread.n;
     j.turned = turned_of(&j);
     j.copies_b = t->stages == 1 && t->slices == 1 && !j.turned && tg_copies_b(p, plan, l);
-    j.is_direct = is_ragged && p->c.col_stride == 1 && j.turned != TG_TURNED_A &&
-                  (p->b.col_stride == 1 || j.copies_b) &&
-                  is_in_place_whole(&j) && p->k <= j.slice &&
-                  (j.is_flat || ((p->m <= t->block.m || is_a_near || reads_a_once) &&
-                                 (is_b_near || p->n <= t->warp.n)));
+    j.is_direct = is_ragged && is_direct(&j, l);
     j.copies_b = j.copies_b && j.is_direct;
-    j.is_streamed = is_ragged && p->b.col_stride == 1 && !j.is_direct &&
-                    j.turned != TG_TURNED_A && is_streamed(&j, l);
+    j.is_streamed = is_ragged && p->b.col_stride == 1 && !j.is_direct && j.turned != TG_TURNED_A &&
+                    is_streamed(&j, l);
     const int64_t copied_row = tg_round_up(p->n, TG_STREAM_PANEL) + 16;
     if (j.turned || j.is_direct) {
         j.a_bytes = j.turned ? turned_bytes(&j) : 0;
@@ -175,10 +181,9 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     /* With nothing to stage together, or too little, each thread takes a strip of its own; but of
      * many items whole ones. */
     enum { MANY = 16 }; /* for a thread: one more or less is no matter */
-    const int in_place =
-        j.is_streamed || j.turned ||
-        ((plan->a_in_place || a_packed) && (plan->b_in_place || b_packed || j.copies_b) &&
-         j.kernel.grain);
+    const int in_place = j.is_streamed || j.turned ||
+                         ((plan->a_in_place || a_packed) &&
+                          (plan->b_in_place || b_packed || j.copies_b) && j.kernel.grain);
     j.a_bytes = a_packed ? 0 : j.a_bytes;
     j.b_bytes = b_packed ? 0 : j.b_bytes;
     const int streams = j.turned || j.is_streamed;

@@ -30,8 +30,8 @@ static inline __attribute__((always_inline)) VECTOR NAME(load)(const TG_T *at, i
     if (!is_masked)
         return *(const LOOSE *)at;
     if (sizeof(TG_T) == sizeof(float)) {
-        const register_f32 first = is_lower ? LOAD_LOWER_F32((const float *)at, mask)
-                                            : LOAD_F32((const float *)at, mask);
+        const register_f32 first =
+            is_lower ? LOAD_LOWER_F32((const float *)at, mask) : LOAD_F32((const float *)at, mask);
         memcpy(&v, &first, sizeof first < sizeof v ? sizeof first : sizeof v);
     } else {
         const register_f64 first = is_lower ? LOAD_LOWER_F64((const double *)at, mask)
