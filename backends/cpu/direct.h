@@ -56,9 +56,9 @@ static const char *rows_of_b(const tg_job *j, tg_item item, range cols, char *ro
     return room;
 }
 
-/* A rectangle of an item that is read and written where it is. Of the loops, the one over columns
- * is left: the kernel itself goes down the rows. next is the item after this one, 0 if that is not
- * to be fetched. */
+/* A rectangle of an item that is read and written where it is. Of the loops, those over slices of k
+ * and over columns are left: the kernel itself goes down the rows. next is the item after this one,
+ * 0 if that is not to be fetched. */
 static void multiply_directly(const tg_job *j, tg_item item, range rows, range cols, int64_t next,
                               char *room)
 {
@@ -69,26 +69,34 @@ static void multiply_directly(const tg_job *j, tg_item item, range rows, range c
     s.alpha = p->alpha;
     s.beta = p->beta;
     const char *a = (const char *)item.a + rows.begin * s.a_row * bytes;
-    const char *const b = rows_of_b(j, item, cols, room);
+    const char *b = rows_of_b(j, item, cols, room);
     char *c = (char *)item.c + rows.begin * s.c_row * bytes;
     const int64_t tall_rows = r.tall * r.height;
-    int64_t panel = 0;
-    for (int64_t n = cols.begin; n < cols.end; n += s.columns, panel++) {
-        s.columns = (int)next_columns(j, cols.end - n);
-        s.a = a;
-        s.b = b + (n - cols.begin) * bytes;
-        s.c = c + n * bytes;
-        if (next)
-            fetch_item(j, item_at(j, next), panel, &s);
-        go_down(&s, r.tall, r.height);
-        j->kernel.run(&s);
-        if (r.low == 0)
-            continue;
-        s.a = a + tall_rows * s.a_row * bytes;
-        s.c = c + (tall_rows * s.c_row + n) * bytes;
-        s.coming = NULL;
-        go_down(&s, r.low, r.height - 1);
-        j->kernel.run(&s);
+    for (int64_t k = 0; k < p->k; k += s.k) {
+        int64_t panel = 0;
+        s.k = tg_min(j->slice, p->k - k);
+        if (j->step.ahead)
+            set_fetching(&s);
+        for (int64_t n = cols.begin; n < cols.end; n += s.columns, panel++) {
+            s.columns = (int)next_columns(j, cols.end - n);
+            s.a = a;
+            s.b = b + (n - cols.begin) * bytes;
+            s.c = c + n * bytes;
+            if (next && k == 0)
+                fetch_item(j, item_at(j, next), panel, &s);
+            go_down(&s, r.tall, r.height);
+            j->kernel.run(&s);
+            s.coming = NULL;
+            if (r.low == 0)
+                continue;
+            s.a = a + tall_rows * s.a_row * bytes;
+            s.c = c + (tall_rows * s.c_row + n) * bytes;
+            go_down(&s, r.low, r.height - 1);
+            j->kernel.run(&s);
+        }
+        a += s.k * s.a_col * bytes;
+        b += s.k * s.b_row * bytes;
+        s.beta = 1;
     }
 }
 

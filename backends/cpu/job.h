@@ -39,7 +39,7 @@ static int is_direct(const tg_job *j, const tg_limits *l)
     const int is_a_near = p->m <= t->block.m || p->n <= t->thread.n || p->k <= quarter / p->m;
     const int is_b_near = p->n <= t->warp.n || p->k <= quarter / p->n;
     return (p->b.col_stride == 1 || j->copies_b) && p->c.col_stride == 1 &&
-           j->turned != TG_TURNED_A && is_in_place_whole(j) && p->k <= j->slice &&
+           j->turned != TG_TURNED_A && is_in_place_whole(j) &&
            (j->is_flat || (is_a_near && is_b_near));
 }
 
@@ -221,7 +221,8 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.rows = rows_of(p->m, t->thread.m);
     if (j.is_direct)
         fetch_items(&j, l);
-    j.is_step = j.is_direct && !j.copies_b && j.cells == p->batch && p->n <= t->thread.n;
+    j.is_step =
+        j.is_direct && !j.copies_b && p->k <= j.slice && j.cells == p->batch && p->n <= t->thread.n;
     if (j.is_step) {
         j.step.columns = (int)p->n;
         j.low_step = j.step;
