@@ -85,19 +85,21 @@ NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, int is_crowded, tg_typ
     const TG_T *const a = s->a;
     const int64_t a_row = s->a_row;
     const int in_word = type ? 2 : 1, bytes = (int)sizeof(TG_T) / in_word;
-    const int words = is_crowded ? TG_V : IN_LANE, times = (int)tg_max(1, tg_min(8, TG_V) / words);
-    const int step = times * words * in_word;
+    const int words = is_crowded ? TG_V : IN_LANE, times = TG_V / words;
     int64_t p = 0;
     EACH (i, mr * nv)
         acc[i] = (WIDE(vector)){0};
-    for (; p + step <= s->k; p += step) {
-        if (s->ahead && p % (TG_V * in_word) == 0)
+    for (; p + TG_V * in_word <= s->k; p += TG_V * in_word) {
+        if (s->ahead)
             NAME(fetch_lines)(nv * TG_V, of, p / in_word, s->ahead / in_word);
         EACH (x, times)
             EACH (j, nv)
                 NAME(add_turned)
         (acc + j, mr, nv, words, type, of + j * TG_V, a, a_row, p + x * words);
     }
+    for (; times > 1 && p + words <= s->k; p += words)
+        EACH (j, nv)
+            NAME(add_turned)(acc + j, mr, nv, words, type, of + j * TG_V, a, a_row, p);
     for (; p < s->k; p++)
         EACH (j, nv) {
             char line[TG_V * sizeof(TG_T)];
