@@ -97,9 +97,10 @@ NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, int is_crowded, tg_typ
                 NAME(add_turned)
         (acc + j, mr, nv, words, type, of + j * TG_V, a, a_row, p + x * words);
     }
-    for (; times > 1 && p + words <= s->k; p += words)
-        EACH (j, nv)
-            NAME(add_turned)(acc + j, mr, nv, words, type, of + j * TG_V, a, a_row, p);
+    if (times > 1)
+        for (; p + words <= s->k; p += words)
+            EACH (j, nv)
+                NAME(add_turned)(acc + j, mr, nv, words, type, of + j * TG_V, a, a_row, p);
     for (; p < s->k; p++)
         EACH (j, nv) {
             char line[TG_V * sizeof(TG_T)];
