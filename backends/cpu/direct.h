@@ -75,7 +75,7 @@ static void multiply_directly(const tg_job *j, tg_item item, range rows, range c
     for (int64_t k = 0; k < p->k; k += s.k) {
         int64_t panel = 0;
         s.k = tg_min(j->slice, p->k - k);
-        if (j->step.ahead)
+        if (j->step.steps_that_fetch)
             set_fetching(&s);
         for (int64_t n = cols.begin; n < cols.end; n += s.columns, panel++) {
             s.columns = (int)next_columns(j, cols.end - n);
