@@ -240,7 +240,7 @@ static inline int tg_is_near(const tg_problem *p, int64_t lines, int64_t bytes, 
  * read where they are, or B is copied. */
 enum { TG_FLAT_K = 16 };
 
-/* Is a small B, which does not lie in rows, copied to rows for kernels that read A where it is? */
+/* Is a small B that is not read where it is copied to rows, for kernels that read A where it is? */
 static inline int tg_copies_b(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
     const int64_t bytes = (int64_t)tg_type_size(p->a.type);
@@ -267,6 +267,8 @@ static inline tg_turned tg_turned_of(const tg_problem *p, int64_t vector, int64_
 {
     const int is_worth =
         p->m >= 2 * vector || (2 * p->m >= vector && (p->b.col_stride != 1 || p->k > block_k));
+    if ((p->flags & TG_PACKED) || p->c.type != p->a.type)
+        return TG_NOT_TURNED;
     if (p->m <= TG_TURNED_ROWS && p->b.row_stride == 1 && p->b.col_stride != 1)
         return TG_TURNED_B;
     return p->n <= TG_TURNED_ROWS && is_worth && p->k >= vector && p->a.col_stride == 1 &&

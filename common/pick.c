@@ -130,7 +130,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
 {
     const tg_tile t = plan->tile;
     const tg_turned turned = tg_turned_of(p, l->vec_bytes / bytes, t.block.k);
-    if (turned && t.form == TG_OUTER && p->a.type == p->c.type)
+    if (turned && t.form == TG_OUTER)
         return cycles_of_turned(p, turned, l->vec_bytes / bytes);
     const double vectors = t.thread.n / t.vec, accumulators = t.thread.m * vectors;
     double step = (accumulators / t.inst.m + fmas_not_overlapped) / fmas_per_cycle;

@@ -430,6 +430,28 @@ static void test_few_rows_far_off(void)
             }
 }
 
+/* Rows that read A along k, where others pack what need not be: for little k, which is written row
+ * by row however B lies, and for a few lines that are turned. */
+static void test_flat_and_turned(void)
+{
+    static const asked shapes[] = {{350, 350, 4, 1}, {300, 300, 2, 1}, {2, 11, 4096, 1}};
+    const tg_limits l = {{1, 1}, 0, 64, 32, 64, 0, KIB(32), KIB(1024), KIB(32768), 1, 0};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        for (tg_type type = TG_F32; type <= TG_F64; type++)
+            for (int along_k = i == 2; along_k <= 1; along_k++) {
+                tg_problem p = problem_of(shapes[i], type);
+                tg_plan plan = TG_PLAN_INIT;
+                if (along_k)
+                    p.b.row_stride = 1, p.b.col_stride = p.k;
+                if (i == 2)
+                    p.a.row_stride = 1, p.a.col_stride = p.m;
+                CHECK(tg_choose(&p, &l, NULL, &plan));
+                CHECK_SAY(plan.tile.form == TG_OUTER, "%lldx%lldx%lld %s: %s is chosen",
+                          (long long)p.m, (long long)p.n, (long long)p.k, tg_type_name(type),
+                          tg_tile_name(plan.row));
+            }
+}
+
 int main(int argc, char **argv)
 {
     const tg_limits xeon = {{1, 1}, 0, 64, 32, 64, 0, KIB(32), KIB(1024), 37486592, 1, 0};
@@ -448,5 +470,6 @@ int main(int argc, char **argv)
     test_thin_on_hopper();
     test_few_rows();
     test_few_rows_far_off();
+    test_flat_and_turned();
     return test_close();
 }

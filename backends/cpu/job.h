@@ -62,9 +62,8 @@ static tg_turned turned_of(const tg_job *j)
 {
     const tg_problem *p = j->p;
     const int is_read = j->stream_type || (int64_t)tg_type_size(p->a.type) == j->bytes;
-    const int takes = p->c.type == p->a.type && is_read && !(p->flags & TG_PACKED) &&
-                      j->tile.form == TG_OUTER && j->tile.stages == 1 && j->tile.slices == 1 &&
-                      j->kernel.grain;
+    const int takes = is_read && j->tile.form == TG_OUTER && j->tile.stages == 1 &&
+                      j->tile.slices == 1 && j->kernel.grain;
     return takes ? tg_turned_of(p, j->isa->turned_columns[tg_cpu_kind(p->a.type)], j->slice)
                  : TG_NOT_TURNED;
 }
