@@ -152,9 +152,9 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
         step += (p->k > l->l2 / bytes / tg_max(p->n, 1) ? cycles_of_far_row : cycles_of_cold_row) /
                 (double)tg_ceil_div(p->m, t.thread.m);
     const int is_hidden = hides_packing(p, l, plan, bytes);
-    const int64_t a_stride = t.form == TG_OUTER ? p->a.row_stride : p->a.col_stride;
+    const int is_a_across = plan->a_in_place && t.form != TG_OUTER; /* rows of k, like B's */
     if (!is_flat && !is_stream && !is_hidden &&
-        ((plan->a_in_place && a_stride % (2048 / bytes) == 0) ||
+        ((is_a_across && p->a.col_stride % (2048 / bytes) == 0) ||
          (plan->b_in_place && p->b.row_stride % (2048 / bytes) == 0)))
         step += cycles_of_crowding;
     const double tiles =

@@ -452,6 +452,21 @@ static void test_flat_and_turned(void)
             }
 }
 
+/* Rows of A that begin half a page apart share no more of L1 than a tile of them needs. */
+static void test_even_rows(void)
+{
+    static const asked shapes[] = {{1000, 64, 1024, 1}, {512, 49, 4608, 1}, {100, 100, 512, 1}};
+    const tg_limits l = {{1, 1}, 0, 64, 32, 64, 0, KIB(32), KIB(1024), KIB(32768), 1, 0};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        for (tg_type type = TG_F32; type <= TG_F64; type++) {
+            const tg_problem p = problem_of(shapes[i], type);
+            tg_plan plan = TG_PLAN_INIT;
+            CHECK(tg_choose(&p, &l, NULL, &plan));
+            CHECK_SAY(plan.a_in_place, "%lldx%lldx%lld %s: A is packed", (long long)p.m,
+                      (long long)p.n, (long long)p.k, tg_type_name(type));
+        }
+}
+
 int main(int argc, char **argv)
 {
     const tg_limits xeon = {{1, 1}, 0, 64, 32, 64, 0, KIB(32), KIB(1024), 37486592, 1, 0};
@@ -471,5 +486,6 @@ int main(int argc, char **argv)
     test_few_rows();
     test_few_rows_far_off();
     test_flat_and_turned();
+    test_even_rows();
     return test_close();
 }

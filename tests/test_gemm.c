@@ -313,11 +313,13 @@ static void run_few_rows(tg_context *ctx, const char *backend)
         c.threads = 4;
         case_run(ctx, "test_gemm", &c, NULL);
     }
-    for (int i = 0; i < 2 * 2 * 4; i++) { /* lines half a page apart, or nearly */
+    for (int i = 0; i < 2 * 2 * 4 * 3;
+         i++) { /* lines a page apart, or nearly, from anywhere in one */
         gemm_case c = case_default(backend);
         c.type = i % 2 ? TG_F64 : TG_F32;
         snprintf(c.kind, sizeof c.kind, "NT");
-        c.m = 1 + i / 4, c.n = 35, c.k = (i % 2 ? 256 : 512) + i / 2 % 2;
+        c.m = 1 + i / 4 % 4, c.n = 35, c.k = (i % 2 ? 512 : 1024) + i / 2 % 2;
+        c.shift = 5 * (i / 16);
         case_run(ctx, "test_gemm", &c, NULL);
     }
     for (int i = 0; i < 2 * 2 * 4 * 4; i++) { /* of halves, in one block of k and in several */
@@ -327,6 +329,7 @@ static void run_few_rows(tg_context *ctx, const char *backend)
         snprintf(c.kind, sizeof c.kind, "%s", is_b ? "NT" : "NN");
         c.m = is_b ? few : 35, c.n = is_b ? 35 : few, c.k = 64 + i / 16 % 2 * 900 + i / 32 * 11;
         c.beta = 2;
+        c.shift = i / 4 % 4;
         case_run(ctx, "test_gemm", &c, NULL);
     }
     for (int i = 0; i < 2 * tg_tile_count(); i++) { /* more of them than a block has, converted */

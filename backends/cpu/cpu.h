@@ -21,7 +21,7 @@ enum { TG_FETCH_STEPS = 12 };
  * strides given, b is k x columns with unit column stride. beta == 0: c is only written. Strides
  * count elements. */
 typedef struct tg_step {
-    int64_t k;
+    int64_t k, slice; /* after which a sum of turned columns ends, and is added to c */
     const void *a, *b;
     void *c;
     int64_t a_row, a_col, b_row, c_row;
@@ -103,7 +103,7 @@ typedef struct tg_isa {
     tg_add *add;
     tg_spin *spin[TG_CPU_KINDS];
     /* Up to TG_TURNED_ROWS rows times columns that lie along k, b_row from one to the next: up to
-     * TG_TURNED_VECTORS vectors of so many. Of a column there are `ahead` elements to fetch. */
+     * TG_TURNED_VECTORS vectors of so many, which are fetched if ahead is not 0. */
     void (*turned[TG_CPU_KINDS])(const tg_step *step);
     int turned_columns[TG_CPU_KINDS];
     int streams_halves;    /* can streams convert f16 and bf16? */

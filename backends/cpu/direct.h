@@ -147,7 +147,11 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
                  .b_type = j->stream_type,
                  .c_row = c_row,
                  .rows = (int)few,
-                 .alpha = p->alpha};
+                 .k = p->k,
+                 .slice = j->slice,
+                 .ahead = j->fetches,
+                 .alpha = p->alpha,
+                 .beta = p->beta};
     const int64_t streams = s.b_row * bytes % PAGE == 0 ? STREAMS / 2 : STREAMS;
     const int is_enough =
         s.b_type || (few > 2 && vector * bytes == 64); /* for one vector at a time */
@@ -158,6 +162,7 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
         a = t->a;
         s.a_row = p->k;
     }
+    s.a = a;
     if (is_beside) {
         s.c = t->corner;
         s.c_row = most;
@@ -169,14 +174,8 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
             s.c = c;
         else if (p->beta != 0)
             isa->widen[type - 1](s.c, most, 1, c, c_row, c_line, few, s.columns);
-        for (int64_t k = 0; k < p->k; k += j->slice) {
-            s.k = tg_min(j->slice, p->k - k);
-            s.ahead = j->fetches ? p->k - k : 0;
-            s.a = a + k * j->bytes;
-            s.b = b + (n * s.b_row + k) * bytes;
-            s.beta = k == 0 ? p->beta : 1;
-            isa->turned[kind](&s);
-        }
+        s.b = b + n * s.b_row * bytes;
+        isa->turned[kind](&s);
         if (is_beside)
             isa->narrow[type - 1](c, c_row, c_line, s.c, most, 1, few, s.columns);
     }

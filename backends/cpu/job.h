@@ -68,12 +68,15 @@ static tg_turned turned_of(const tg_job *j)
                  : TG_NOT_TURNED;
 }
 
-/* One core of those with a large L2 waits for memory, and not for the instructions that fetch. */
+/* One core waits for memory, and not for the instructions that fetch; but most do well by
+ * themselves if all lines begin where pages do. */
 static int fetches_turned(const tg_job *j, const tg_limits *l)
 {
     const tg_problem *p = j->p;
-    const int64_t lines = j->turned == TG_TURNED_B ? p->n : p->m;
-    return j->turned && j->plan->threads == 1 && l->l2 >= 2 << 20 &&
+    const int is_b = j->turned == TG_TURNED_B;
+    const int64_t lines = is_b ? p->n : p->m;
+    const int64_t line = (is_b ? p->b.col_stride : p->a.row_stride) * j->bytes;
+    return j->turned && j->plan->threads == 1 && (l->l2 >= 2 << 20 || line % PAGE != 0) &&
            lines * p->k * j->bytes > 24 * l->l2;
 }
 
@@ -93,11 +96,14 @@ static int fetches_stream(const tg_job *j, const tg_limits *l)
 }
 
 /* How many rows of B a stream has at a time: sums come and go with each such lot. One tile of rows
- * needs B no second time, from L1. */
+ * needs B no second time, from L1. Where caches are far, they may lie in few pages. */
 static int64_t stream_rows_of(const tg_job *j, const tg_limits *l)
 {
+    const int64_t in_pages = 32 * PAGE / (tg_max(1, j->p->b.row_stride) * j->bytes);
+    const int64_t near =
+        j->p->m <= j->tile.thread.m ? 4 * TG_STREAMED_NEAR : (int64_t)TG_STREAMED_NEAR;
     if (is_stream_near(j, l))
-        return j->p->m <= j->tile.thread.m ? 4 * TG_STREAMED_NEAR : TG_STREAMED_NEAR;
+        return l->l2 >= 2 << 20 ? tg_clamp(tg_round_down(in_pages, TG_STREAMED), 32, near) : near;
     if (j->p->m <= TG_TURNED_ROWS)
         return TG_STREAMED;
     return j->fetches ? 4 * TG_STREAMED : 2 * TG_STREAMED;

@@ -17,6 +17,9 @@
 /* Processors are quick with x0 y0 x1 y1 and x2 y2 x3 y3, in each lane of four. */
 #define FIRST_IN_LANE(e, d) ((e) / 4 * 4 + (e) % 4 / 2 + (e) % 2 * TG_V)
 #define LAST_IN_LANE(e, d) ((FIRST_IN_LANE(e, d) + 2) % (2 * TG_V))
+/* And with every other lane of x, then of y. */
+#define EVEN_LANE(e, d) ((e) / IN_LANE * 2 * IN_LANE + (e) % IN_LANE)
+#define ODD_LANE(e, d) (EVEN_LANE(e, d) + IN_LANE)
 #define EACH_OF_2(f, d) f(0, d), f(1, d)
 #define EACH_OF_4(f, d) EACH_OF_2(f, d), f(2, d), f(3, d)
 #define EACH_OF_8(f, d) EACH_OF_4(f, d), f(4, d), f(5, d), f(6, d), f(7, d)
@@ -39,12 +42,17 @@ typedef TG_T NAME(four_loose)
  * its own, and the lower one what is left over. */
 static inline __attribute__((always_inline)) void NAME(mix)(WIDE(vector) * square, int rows, int d)
 {
-    const int is_in_lane = IN_LANE == 4 && d == 1;
+    const int is_in_lane = IN_LANE == 4 && d == 1,
+              is_of_lanes = TG_V == 4 * IN_LANE && d >= IN_LANE;
     EACH (i, TG_V)
         if ((i & d) == 0 && i + d < rows) {
             const WIDE(vector) x = square[i], y = square[i + d];
-            square[i] = is_in_lane ? SHUFFLE(x, y, FIRST_IN_LANE, 1) : SHUFFLE(x, y, UPPER, d);
-            square[i + d] = is_in_lane ? SHUFFLE(x, y, LAST_IN_LANE, 1) : SHUFFLE(x, y, LOWER, d);
+            square[i] = is_in_lane    ? SHUFFLE(x, y, FIRST_IN_LANE, 1)
+                        : is_of_lanes ? SHUFFLE(x, y, EVEN_LANE, 1)
+                                      : SHUFFLE(x, y, UPPER, d);
+            square[i + d] = is_in_lane    ? SHUFFLE(x, y, LAST_IN_LANE, 1)
+                            : is_of_lanes ? SHUFFLE(x, y, ODD_LANE, 1)
+                                          : SHUFFLE(x, y, LOWER, d);
         }
 }
 

@@ -20,15 +20,15 @@
 /* Memory likes long runs: what a line has in its next 1024 bytes is fetched at once, and a line
  * after the other while all of them are multiplied. */
 static inline __attribute__((always_inline)) void
-NAME(fetch_lines)(int count, const char *const *of, int64_t p, int64_t left)
+NAME(fetch_lines)(int count, const char *const *of, uint64_t p, uint64_t words)
 {
     enum { IN_LINE = LINE / (int)sizeof(TG_T), RUN = 16 * IN_LINE };
-    const int64_t run = tg_round_down(p, RUN) + RUN, lines = count * TG_V / IN_LINE;
-    const int64_t first = (p - run + RUN) / TG_V * lines;
-    if (run + RUN <= left)
-        EACH (i, lines) {
-            const int64_t at = (first + i) * IN_LINE;
-            __builtin_prefetch(of[at / RUN] + (run + at % RUN) * (int64_t)sizeof(TG_T), 0, 2);
+    const uint64_t run = p / RUN * RUN + RUN, lines = (uint64_t)count * TG_V / IN_LINE;
+    const uint64_t first = p % RUN / TG_V * lines;
+    if (run + RUN <= words)
+        EACH (i, (int)lines) {
+            const uint64_t at = (first + (uint64_t)i) * IN_LINE;
+            __builtin_prefetch(of[at / RUN] + (run + at % RUN) * sizeof(TG_T), 0, 2);
         }
 }
 
@@ -42,7 +42,7 @@ static inline __attribute__((always_inline)) void NAME(turn)(WIDE(vector) * squa
         EACH (x, LANES)
             lane[x] = of[x * IN_LANE + i % IN_LANE] + p * (int64_t)sizeof(TG_T);
         if (words == TG_V)
-            memcpy(&square[i], of[i] + p * (int64_t)sizeof(TG_T), sizeof square[i]);
+            square[i] = *(const WIDE(loose) *)(of[i] + p * (int64_t)sizeof(TG_T));
         else
             square[i] = (WIDE(vector))load_lanes(lane);
     }
@@ -77,31 +77,17 @@ NAME(add_turned)(WIDE(vector) * acc, int mr, int nv, int words, tg_type type, co
     }
 }
 
-/* acc := a * b, from nv vectors of columns that start at `of`. */
-static inline __attribute__((always_inline)) void
-NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, int is_crowded, tg_type type,
-                      const char *const *of, const tg_step *s)
+/* The same up to end, a lane at a time and then one by one: what squares leave of k. */
+static inline __attribute__((always_inline)) int64_t
+NAME(add_rest)(WIDE(vector) * acc, int mr, int nv, tg_type type, const char *const *of,
+               const TG_T *a, int64_t a_row, int64_t p, int64_t end)
 {
-    const TG_T *const a = s->a;
-    const int64_t a_row = s->a_row;
-    const int in_word = type ? 2 : 1, bytes = (int)sizeof(TG_T) / in_word;
-    const int words = is_crowded ? TG_V : IN_LANE, times = TG_V / words;
-    int64_t p = 0;
-    EACH (i, mr * nv)
-        acc[i] = (WIDE(vector)){0};
-    for (; p + TG_V * in_word <= s->k; p += TG_V * in_word) {
-        if (s->ahead)
-            NAME(fetch_lines)(nv * TG_V, of, p / in_word, s->ahead / in_word);
-        EACH (x, times)
+    const int bytes = (int)sizeof(TG_T) / (type ? 2 : 1);
+    if (!type)
+        for (; p + IN_LANE <= end; p += IN_LANE)
             EACH (j, nv)
-                NAME(add_turned)
-        (acc + j, mr, nv, words, type, of + j * TG_V, a, a_row, p + x * words);
-    }
-    if (times > 1)
-        for (; p + words <= s->k; p += words)
-            EACH (j, nv)
-                NAME(add_turned)(acc + j, mr, nv, words, type, of + j * TG_V, a, a_row, p);
-    for (; p < s->k; p++)
+                NAME(add_turned)(acc + j, mr, nv, IN_LANE, type, of + j * TG_V, a, a_row, p);
+    for (; p < end; p++)
         EACH (j, nv) {
             char line[TG_V * sizeof(TG_T)];
             EACH (i, TG_V)
@@ -110,71 +96,113 @@ NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, int is_crowded, tg_typ
             EACH (i, mr)
                 acc[i * nv + j] += a[i * a_row + p] * b_now;
         }
+    return p;
 }
 
-/* b_row is from column to column here. Columns that are not there are the last one once more. */
-static inline __attribute__((always_inline)) void NAME(turned_tile)(int mr, int nv, tg_type type,
-                                                                    const tg_step *s)
+/* So many of k, in whole words, lie before a line of memory begins in all columns; 0 if it does not
+ * in all of them. */
+static inline int64_t NAME(lead)(const char *column, int64_t b_row, tg_type type, int64_t most)
+{
+    const int64_t past = (int64_t)((uintptr_t)column % LINE), word = (int64_t)sizeof(TG_T);
+    return past && b_row % LINE == 0 ? tg_min(most, (LINE - past) / word * (type ? 2 : 1)) : 0;
+}
+
+/* acc := a * b from p to end, from nv vectors of columns that start at `of`; p + lead is where
+ * whole registers lie in lines. */
+static inline __attribute__((always_inline)) void
+NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, int is_crowded, tg_type type,
+                      const char *const *of, int64_t p, int64_t end, int64_t lead, const tg_step *s)
+{
+    const TG_T *const a = s->a;
+    const int64_t a_row = s->a_row;
+    const int in_word = type ? 2 : 1;
+    const int words = is_crowded ? TG_V : IN_LANE, times = TG_V / words;
+    EACH (i, mr * nv)
+        acc[i] = (WIDE(vector)){0};
+    p = NAME(add_rest)(acc, mr, nv, type, of, a, a_row, p, p + lead);
+    for (; p + TG_V * in_word <= end; p += TG_V * in_word) {
+        if (s->ahead)
+            NAME(fetch_lines)(nv * TG_V, of, (uint64_t)(p / in_word), (uint64_t)(s->k / in_word));
+        EACH (x, times)
+            EACH (j, nv)
+                NAME(add_turned)
+        (acc + j, mr, nv, words, type, of + j * TG_V, a, a_row, p + x * words);
+    }
+    NAME(add_rest)(acc, mr, nv, type, of, a, a_row, p, end);
+}
+
+/* b_row is from column to column here, and a sum ends after each slice of k. Columns that are not
+ * there are the last one once more. */
+static inline __attribute__((always_inline)) void NAME(turned_tile)(int mr, int nv, int is_crowded,
+                                                                    tg_type type, const tg_step *s)
 {
     enum { MOST = TG_TURNED_VECTORS * TG_V };
-    const int64_t columns = s->columns, whole = nv * TG_V;
-    const int64_t b_row = s->b_row * (type ? 2 : (int64_t)sizeof(TG_T)); /* in bytes */
+    const int64_t columns = s->columns, whole = nv * TG_V, bytes = type ? 2 : sizeof(TG_T);
+    const int64_t b_row = s->b_row * bytes;
     WIDE(vector) acc[TG_TURNED_ROWS * TG_TURNED_VECTORS];
     const char *of[MOST];
     TG_T corner[TG_TURNED_ROWS * MOST], *const c = s->c;
+    tg_step now = *s;
     EACH (i, nv * TG_V)
         of[i] = (const char *)s->b + tg_min(i, columns - 1) * b_row;
-    if (type || (TG_V > 8 && b_row % CROWDING == 0))
-        NAME(multiply_turned)(acc, mr, nv, 1, type, of, s);
-    else
-        NAME(multiply_turned)(acc, mr, nv, 0, type, of, s);
-    if (columns == whole) {
-        WIDE(update)(acc, mr, nv, 0, WIDE(first)(0), c, s);
-        return;
+    if (columns < whole) {
+        now.c_row = whole;
+        for (int i = 0; i < mr * whole; i++) {
+            const int64_t row = i / whole, col = i % whole;
+            corner[i] = s->beta != 0 && col < columns ? c[row * s->c_row + col] : 0;
+        }
     }
-    tg_step in_corner = *s;
-    in_corner.c_row = whole;
-    for (int i = 0; i < mr * whole; i++) {
-        const int64_t row = i / whole, col = i % whole;
-        corner[i] = s->beta != 0 && col < columns ? c[row * s->c_row + col] : 0;
+    for (int64_t p = 0; p < s->k; p += s->slice, now.beta = 1) {
+        const int64_t end = tg_min(s->k, p + s->slice);
+        const int64_t lead = is_crowded ? NAME(lead)(of[0] + p * bytes, b_row, type, end - p) : 0;
+        NAME(multiply_turned)(acc, mr, nv, is_crowded, type, of, p, end, lead, s);
+        WIDE(update)(acc, mr, nv, 0, WIDE(first)(0), columns < whole ? corner : c, &now);
     }
-    WIDE(update)(acc, mr, nv, 0, WIDE(first)(0), corner, &in_corner);
-    for (int i = 0; i < mr; i++)
+    for (int i = 0; i < mr && columns < whole; i++)
         memcpy(c + i * s->c_row, corner + i * whole, (size_t)columns * sizeof *c);
 }
 
-#define ROWS(rows, nv, type)                  \
-    case rows:                                \
-        NAME(turned_tile)(rows, nv, type, s); \
+#define ROWS(rows, nv, is_crowded, type)                  \
+    case rows:                                            \
+        NAME(turned_tile)(rows, nv, is_crowded, type, s); \
         return;
-#define EACH_ROWS(nv, type) \
-    switch (s->rows) {      \
-        ROWS(1, nv, type)   \
-        ROWS(2, nv, type)   \
-        ROWS(3, nv, type)   \
-        ROWS(4, nv, type)   \
+#define EACH_ROWS(nv, is_crowded, type) \
+    switch (s->rows) {                  \
+        ROWS(1, nv, is_crowded, type)   \
+        ROWS(2, nv, is_crowded, type)   \
+        ROWS(3, nv, is_crowded, type)   \
+        ROWS(4, nv, is_crowded, type)   \
     }
 
+/* Functions of their own: one that is too large gets its registers from a simpler algorithm. */
 static __attribute__((noinline, unused)) void NAME(turned_f16)(const tg_step *s)
 {
-    EACH_ROWS(1, TG_F16)
+    EACH_ROWS(1, 1, TG_F16)
 }
 
 static __attribute__((noinline, unused)) void NAME(turned_bf16)(const tg_step *s)
 {
-    EACH_ROWS(1, TG_BF16)
+    EACH_ROWS(1, 1, TG_BF16)
+}
+
+static __attribute__((noinline, unused)) void NAME(turned_crowded)(const tg_step *s)
+{
+    EACH_ROWS(1, 1, (tg_type)0)
 }
 
 static void NAME(turned)(const tg_step *s)
 {
+    const int crowds = TG_V > 8 && s->b_row * (int64_t)sizeof(TG_T) % CROWDING == 0;
     if (CONVERTS(TG_T) && s->b_type == TG_F16) {
         NAME(turned_f16)(s);
     } else if (CONVERTS(TG_T) && s->b_type) {
         NAME(turned_bf16)(s);
+    } else if (crowds && s->columns <= TG_V) {
+        NAME(turned_crowded)(s);
     } else if (s->columns <= TG_V) {
-        EACH_ROWS(1, (tg_type)0)
+        EACH_ROWS(1, 0, (tg_type)0)
     } else {
-        EACH_ROWS(TG_TURNED_VECTORS, (tg_type)0)
+        EACH_ROWS(TG_TURNED_VECTORS, 0, (tg_type)0)
     }
 }
 #undef EACH_ROWS
