@@ -71,7 +71,7 @@ typedef double tg_spin(int64_t rounds, double *sink);
 
 /* A B that is read in streams: rows at a time, from memory and from caches; those that are made
  * words of, and their columns. */
-enum { TG_STREAMED = 8, TG_STREAMED_NEAR = 64, TG_STREAMED_WORDS = 16, TG_STREAM_PANEL = 64 };
+enum { TG_STREAMED = 8, TG_STREAMED_NEAR = 256, TG_STREAMED_WORDS = 16, TG_STREAM_PANEL = 64 };
 /* A B whose columns lie along k: vectors of columns at most, for TG_TURNED_ROWS of A. */
 enum { TG_TURNED_VECTORS = 2 };
 

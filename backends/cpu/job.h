@@ -95,16 +95,19 @@ static int fetches_stream(const tg_job *j, const tg_limits *l)
            !is_stream_near(j, l);
 }
 
-/* How many rows of B a stream has at a time: sums come and go with each such lot. One tile of rows
- * needs B no second time, from L1. Where caches are far, they may lie in few pages. */
+/* How many rows of B a stream has at a time: sums come and go with each such lot. Narrow panels of
+ * them stay in L1 for the next tile of rows; and where caches beyond L2 are far, they may lie in
+ * few pages. */
 static int64_t stream_rows_of(const tg_job *j, const tg_limits *l)
 {
-    const int64_t in_pages = 32 * PAGE / (tg_max(1, j->p->b.row_stride) * j->bytes);
-    const int64_t near =
-        j->p->m <= j->tile.thread.m ? 4 * TG_STREAMED_NEAR : (int64_t)TG_STREAMED_NEAR;
+    const tg_problem *p = j->p;
+    const int64_t in_pages = 32 * PAGE / (tg_max(1, p->b.row_stride) * j->bytes);
+    const int is_beyond = l->l2 >= 2 << 20 && p->k > l->l2 / j->bytes / tg_max(p->n, 1);
+    const int is_narrow = l->vec_bytes < 64 && p->m > j->tile.thread.m;
+    const int64_t near = is_narrow ? TG_STREAMED_NEAR / 4 : TG_STREAMED_NEAR;
     if (is_stream_near(j, l))
-        return l->l2 >= 2 << 20 ? tg_clamp(tg_round_down(in_pages, TG_STREAMED), 32, near) : near;
-    if (j->p->m <= TG_TURNED_ROWS)
+        return is_beyond ? tg_clamp(tg_round_down(in_pages, TG_STREAMED), 32, near) : near;
+    if (p->m <= TG_TURNED_ROWS)
         return TG_STREAMED;
     return j->fetches ? 4 * TG_STREAMED : 2 * TG_STREAMED;
 }
