@@ -258,15 +258,16 @@ static inline int tg_packs_nothing(const tg_problem *p, const tg_plan *plan, con
 enum { TG_STREAM_ROWS = 16 };
 
 /* Up to so many lines times columns that lie along k need nothing staged: squares of these are
- * turned in registers, B's for a few rows of A, or A's for a few columns of B. Those of less than
- * two vectors of A are worth it if B had to be packed otherwise, or C to be added to. */
+ * turned in registers, B's for a few rows of A, or A's for a few columns of B. Those of A that
+ * are little more than a vector are worth it if B had to be packed otherwise, or C to be added to.
+ */
 enum { TG_TURNED_ROWS = 4 };
 typedef enum tg_turned { TG_NOT_TURNED, TG_TURNED_B, TG_TURNED_A } tg_turned;
 
 static inline tg_turned tg_turned_of(const tg_problem *p, int64_t vector, int64_t block_k)
 {
     const int is_worth =
-        p->m >= 2 * vector || (2 * p->m >= vector && (p->b.col_stride != 1 || p->k > block_k));
+        4 * p->m >= 5 * vector || (2 * p->m >= vector && (p->b.col_stride != 1 || p->k > block_k));
     if ((p->flags & TG_PACKED) || p->c.type != p->a.type)
         return TG_NOT_TURNED;
     if (p->m <= TG_TURNED_ROWS && p->b.row_stride == 1 && p->b.col_stride != 1)
