@@ -313,8 +313,7 @@ static void run_few_rows(tg_context *ctx, const char *backend)
         c.threads = 4;
         case_run(ctx, "test_gemm", &c, NULL);
     }
-    for (int i = 0; i < 2 * 2 * 4 * 3;
-         i++) { /* lines a page apart, or nearly, from anywhere in one */
+    for (int i = 0; i < 2 * 2 * 4 * 3; i++) { /* lines a page apart, or nearly; shifted */
         gemm_case c = case_default(backend);
         c.type = i % 2 ? TG_F64 : TG_F32;
         snprintf(c.kind, sizeof c.kind, "NT");

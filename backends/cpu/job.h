@@ -75,7 +75,8 @@ static int fetches_turned(const tg_job *j, const tg_limits *l)
     const tg_problem *p = j->p;
     const int is_b = j->turned == TG_TURNED_B;
     const int64_t lines = is_b ? p->n : p->m;
-    const int64_t line = (is_b ? p->b.col_stride : p->a.row_stride) * j->bytes;
+    const int64_t stride = is_b ? p->b.col_stride : p->a.row_stride;
+    const int64_t line = stride * (int64_t)tg_type_size(p->a.type);
     return j->turned && j->plan->threads == 1 && (l->l2 >= 2 << 20 || line % PAGE != 0) &&
            lines * p->k * j->bytes > 24 * l->l2;
 }
