@@ -42,7 +42,7 @@ static inline __attribute__((always_inline)) void NAME(turn)(WIDE(vector) * squa
         EACH (x, LANES)
             lane[x] = of[x * IN_LANE + i % IN_LANE] + p * (int64_t)sizeof(TG_T);
         if (words == TG_V)
-            square[i] = *(const WIDE(loose) *)(of[i] + p * (int64_t)sizeof(TG_T));
+            memcpy(&square[i], of[i] + p * (int64_t)sizeof(TG_T), sizeof square[i]);
         else
             square[i] = (WIDE(vector))load_lanes(lane);
     }
