@@ -15,7 +15,7 @@ enum { TG_CPU_KINDS = 2, TG_CPU_ROWS = 96 }; /* f32, f64; rows of the table, at 
 static inline int tg_cpu_kind(tg_type type) { return type == TG_F64; }
 
 /* Panels come from L2, and are fetched so many steps of k ahead. */
-enum { TG_FETCH_STEPS = 12 };
+enum { TG_FETCH_STEPS = 12, TG_COMING_STEPS = 2 };
 
 /* One thread tile: c := alpha * a * b + beta * c over k, rows x columns. a is rows x k with the
  * strides given, b is k x columns with unit column stride. beta == 0: c is only written. Strides
@@ -40,9 +40,10 @@ typedef struct tg_step {
      * elements from tile to tile. NULL: it is not. */
     void *kept;
     int64_t kept_next;
-    /* What is read soon: a line of it is fetched for each of k, so many bytes from one to the next,
-     * and from tile to tile (streams: so many lines, of a row of the tile); after so many steps it
-     * goes on some bytes further. NULL: nothing is. */
+    /* What is read soon: a line of it is fetched for each of k (with whole panels, each
+     * TG_COMING_STEPS of k), so many bytes from one to the next, and from tile to tile (streams: so
+     * many lines, of a row of the tile); after so many steps it goes on some bytes further. NULL:
+     * nothing is. */
     const char *coming;
     int64_t coming_row, coming_next, coming_lines;
     int64_t coming_steps, coming_jump;

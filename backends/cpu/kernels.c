@@ -15,7 +15,10 @@
 #endif
 /* A step of AVX-512 has 24 multiply-adds or more to hide its fetches behind. One of 12 has not: its
  * loop is best short, and packed panels lie as they are read, which a core sees itself. */
-enum { FETCHES_PACKED = VEC_BYTES == 64, FETCH_PACKED_STEPS = 32, LATE_STEPS = 64 };
+enum { FETCHES_PACKED = VEC_BYTES == 64, FETCH_PACKED_STEPS = 32 };
+/* A core follows a dozen lines at once, more or less, and those of a panel are among them: what
+ * else it fetches comes one by one, the rows of C so many steps apart. */
+enum { COMES_WHOLE = FETCHES_PACKED ? TG_COMING_STEPS : 0, C_STEPS = 16, C_PIECES = 8 };
 #if defined(__AVX512F__)
 #define UNROLL_STEPS _Pragma("GCC unroll 4")
 #else
@@ -196,20 +199,19 @@ static int is_coming(const tg_step *s, int mr, int vec)
 #define HAS_COMING(nr, vec, form) (FETCHES_PACKED && (nr) >= 3 * (vec) && (form) == TG_OUTER)
 #define STREAMS(ctype, vec, block_m, form) (RAGGED(ctype, vec, block_m) && (form) == TG_OUTER)
 #define HAS_PACKED(count, mr) ((count) <= (mr) && 2 * (count) > (mr))
-#define IF_ROWS(count, ctype, mr, nv, vec, form)                          \
-    case count:                                                           \
-        if ((count) > (mr))                                               \
-            return;                                                       \
-        IF_VECTORS(1, ctype, count, nv, vec, form)                        \
-        IF_VECTORS(2, ctype, count, nv, vec, form)                        \
-        IF_VECTORS(3, ctype, count, nv, vec, form)                        \
-        IF_VECTORS(4, ctype, count, nv, vec, form)                        \
-        return;                                                           \
-    case -(count):                                                        \
-        if (HAS_PACKED(count, mr) && FETCHES_PACKED && step->kept)        \
-            keeping_##ctype##_##vec(count, nv, form == TG_OUTER_T, step); \
-        else if (HAS_PACKED(count, mr))                                   \
-            packed_##ctype##_##vec(count, nv, form == TG_OUTER_T, step);  \
+#define IF_ROWS(count, ctype, mr, nv, vec, form)   \
+    case count:                                    \
+        if ((count) > (mr))                        \
+            return;                                \
+        IF_VECTORS(1, ctype, count, nv, vec, form) \
+        IF_VECTORS(2, ctype, count, nv, vec, form) \
+        IF_VECTORS(3, ctype, count, nv, vec, form) \
+        IF_VECTORS(4, ctype, count, nv, vec, form) \
+        return;
+#define IF_WHOLE(count, ctype, mr, nv, vec, form, way)                  \
+    case count:                                                         \
+        if (HAS_PACKED(count, mr))                                      \
+            way##_##ctype##_##vec(count, nv, form == TG_OUTER_T, step); \
         return;
 #define IF_STREAM(count, ctype, mr, nv, vec, b_type)         \
     case count:                                              \
@@ -255,35 +257,51 @@ static int is_coming(const tg_step *s, int mr, int vec)
         IF_COMES(3, ctype, mr, vec)                                                            \
         IF_COMES(4, ctype, mr, vec)                                                            \
     }
-#define KERNEL(ctype, name, block_m, mr, nr, vec, form, inst)                         \
-    STREAM(ctype, name, 0, mr, nr, vec)                                               \
-    STREAM(ctype, name, TG_F16, mr, nr, vec)                                          \
-    STREAM(ctype, name, TG_BF16, mr, nr, vec)                                         \
-    COMES(ctype, name, mr, vec)                                                       \
-    static void name##_##ctype(const tg_step *step)                                   \
-    {                                                                                 \
-        if (MISSING(ctype, block_m, mr, nr, vec, inst))                               \
-            return;                                                                   \
-        if (STREAMS(ctype, vec, block_m, form) && tg_is_stream(step, nr)) {           \
-            if (CONVERTS(ctype) && step->b_type == TG_F16)                            \
-                stream_##name##_##ctype##_TG_F16(step);                               \
-            else if (CONVERTS(ctype) && step->b_type)                                 \
-                stream_##name##_##ctype##_TG_BF16(step);                              \
-            else                                                                      \
-                stream_##name##_##ctype##_0(step);                                    \
-        } else if (RAGGED(ctype, vec, block_m)) {                                     \
-            const int is_whole = step->kept || is_packed(step, mr, nr, form);         \
-            if (HAS_COMING(nr, vec, form) && !is_whole && is_coming(step, mr, vec)) { \
-                coming_##name##_##ctype(step);                                        \
-                return;                                                               \
-            }                                                                         \
-            switch (is_whole ? -step->rows : step->rows) {                            \
-                FOR_ROWS(IF_ROWS, ctype, mr, (nr) / (vec), vec, form)                 \
-            }                                                                         \
-        } else if (form == TG_DOT)                                                    \
-            dot_##ctype##_##vec(mr, (nr) / (vec), step);                              \
-        else                                                                          \
-            OUTER(ctype, vec, mr, (nr) / (vec), 0, form);                             \
+#define PANELS(ctype, name, mr, nr, vec, form, way)                                           \
+    static __attribute__((noinline, unused)) void way##_##name##_##ctype(const tg_step *step) \
+    {                                                                                         \
+        switch (step->rows) {                                                                 \
+            FOR_ROWS(IF_WHOLE, ctype, mr, (nr) / (vec), vec, form, way)                       \
+        }                                                                                     \
+    }
+#define KERNEL(ctype, name, block_m, mr, nr, vec, form, inst)               \
+    STREAM(ctype, name, 0, mr, nr, vec)                                     \
+    STREAM(ctype, name, TG_F16, mr, nr, vec)                                \
+    STREAM(ctype, name, TG_BF16, mr, nr, vec)                               \
+    COMES(ctype, name, mr, vec)                                             \
+    PANELS(ctype, name, mr, nr, vec, form, packed)                          \
+    PANELS(ctype, name, mr, nr, vec, form, keeping)                         \
+    static void name##_##ctype(const tg_step *step)                         \
+    {                                                                       \
+        if (MISSING(ctype, block_m, mr, nr, vec, inst))                     \
+            return;                                                         \
+        if (STREAMS(ctype, vec, block_m, form) && tg_is_stream(step, nr)) { \
+            if (CONVERTS(ctype) && step->b_type == TG_F16)                  \
+                stream_##name##_##ctype##_TG_F16(step);                     \
+            else if (CONVERTS(ctype) && step->b_type)                       \
+                stream_##name##_##ctype##_TG_BF16(step);                    \
+            else                                                            \
+                stream_##name##_##ctype##_0(step);                          \
+        } else if (RAGGED(ctype, vec, block_m)) {                           \
+            if (FETCHES_PACKED && step->kept) {                             \
+                keeping_##name##_##ctype(step);                             \
+                return;                                                     \
+            }                                                               \
+            if (is_packed(step, mr, nr, form)) {                            \
+                packed_##name##_##ctype(step);                              \
+                return;                                                     \
+            }                                                               \
+            if (HAS_COMING(nr, vec, form) && is_coming(step, mr, vec)) {    \
+                coming_##name##_##ctype(step);                              \
+                return;                                                     \
+            }                                                               \
+            switch (step->rows) {                                           \
+                FOR_ROWS(IF_ROWS, ctype, mr, (nr) / (vec), vec, form)       \
+            }                                                               \
+        } else if (form == TG_DOT)                                          \
+            dot_##ctype##_##vec(mr, (nr) / (vec), step);                    \
+        else                                                                \
+            OUTER(ctype, vec, mr, (nr) / (vec), 0, form);                   \
     }
 #include "tiles.def"
 

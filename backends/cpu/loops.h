@@ -77,11 +77,12 @@ static void run_on_corner(const tg_job *j, const team *t, tg_step *s, const pass
 
 /* A panel of B, or some if the kernel runs on. One that is late is read where it is, and packed on
  * its way through the kernel, if it is whole. Each of the first rows of tiles fetches a line of
- * those that come, until all is there. */
+ * some k of those that come, until all is there. */
 static void find_b(const tg_job *j, const staged *b, int64_t panel, int64_t k, int64_t row_of_tiles,
                    tg_step *s)
 {
-    const int64_t bytes = b->line * b->bytes, fetched = row_of_tiles * LINE;
+    const int64_t bytes = b->line * b->bytes, fetched = row_of_tiles / TG_COMING_STEPS * LINE;
+    const int64_t fetched_k = tg_ceil_div(s->k, TG_COMING_STEPS) * (row_of_tiles % TG_COMING_STEPS);
     const int is_late = b->is_late && row_of_tiles == 0;
     const int keeps = is_late && b->lines.end - b->lines.begin >= (panel + 1) * b->line;
     int64_t unused;
@@ -95,7 +96,9 @@ static void find_b(const tg_job *j, const staged *b, int64_t panel, int64_t k, i
     }
     s->b_next = b->line * (b->in_place || keeps ? 1 : b->k);
     s->kept = keeps ? panel_at(j, b, panel) : NULL;
-    s->coming = b->coming && fetched < bytes ? b->coming + panel * bytes + fetched : NULL;
+    s->coming = b->coming && fetched < bytes
+                    ? b->coming + panel * bytes + fetched + fetched_k * s->coming_row
+                    : NULL;
 }
 
 /* Rows of A from memory, with few columns of B: while some are multiplied, the kernel fetches those

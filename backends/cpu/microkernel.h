@@ -172,29 +172,56 @@ static inline __attribute__((always_inline)) void NAME(fetch_c)(const TG_T *c, i
     }
 }
 
-/* The same over k. An A that lies across it is fetched ahead like B. */
+/* The same at the next k. An A that lies across it is fetched ahead like B. */
+static inline __attribute__((always_inline)) void
+NAME(step)(VECTOR *acc, int mr, int nv, int is_masked, register_mask mask, int is_k_major,
+           int fetches, int64_t ahead, int64_t a_row, int64_t a_col, int64_t b_row, int keeps,
+           const TG_T **a, const TG_T **b, TG_T **kept)
+{
+    NAME(multiply)(acc, mr, nv, is_masked, mask, *a, a_row, *b, keeps ? *kept : NULL);
+    if (keeps)
+        *kept += nv * TG_V;
+    if (fetches)
+        NAME(fetch)(*b + ahead, nv * TG_V);
+    if (fetches && is_k_major)
+        NAME(fetch)(*a + FETCH_STEPS * a_col, mr);
+    *a += a_col;
+    *b += b_row;
+}
+
+/* The same over k, while a line of what comes is fetched for each `comes` of it. Loops of two leave
+ * room among decoded instructions for another program on the core. */
 static inline __attribute__((always_inline)) void
 NAME(steps)(VECTOR *acc, int mr, int nv, int is_masked, register_mask mask, int is_k_major,
             int fetches, int64_t ahead, int64_t k, int64_t a_row, int64_t a_col, int64_t b_row,
             int keeps, int comes, int64_t coming_row, const TG_T **a, const TG_T **b, TG_T **kept,
             const char **coming)
 {
-    UNROLL_STEPS
-    for (int64_t p = 0; p < k; p++) {
-        NAME(multiply)(acc, mr, nv, is_masked, mask, *a, a_row, *b, keeps ? *kept : NULL);
-        if (keeps)
-            *kept += nv * TG_V;
-        if (comes) {
-            __builtin_prefetch(*coming, 0, 2);
-            *coming += coming_row;
+    if (comes < 2) {
+        UNROLL_STEPS
+        for (int64_t p = 0; p < k; p++) {
+            NAME(step)
+            (acc, mr, nv, is_masked, mask, is_k_major, fetches, ahead, a_row, a_col, b_row, keeps,
+             a, b, kept);
+            if (comes) {
+                __builtin_prefetch(*coming, 0, 2);
+                *coming += coming_row;
+            }
         }
-        if (fetches)
-            NAME(fetch)(*b + ahead, nv * TG_V);
-        if (fetches && is_k_major)
-            NAME(fetch)(*a + FETCH_STEPS * a_col, mr);
-        *a += a_col;
-        *b += b_row;
+        return;
     }
+    for (int64_t p = 0; p < k / comes; p++) {
+        EACH (x, comes)
+            NAME(step)
+        (acc, mr, nv, is_masked, mask, is_k_major, fetches, ahead, a_row, a_col, b_row, keeps, a, b,
+         kept);
+        __builtin_prefetch(*coming, 0, 2);
+        *coming += coming_row;
+    }
+    if (k % comes)
+        NAME(step)
+    (acc, mr, nv, is_masked, mask, is_k_major, fetches, ahead, a_row, a_col, b_row, keeps, a, b,
+     kept);
 }
 
 /* Some tiles, one after the other. C is fetched late if B's panels are long: they would push it out
@@ -210,7 +237,8 @@ NAME(tiles)(int mr, int nv, int is_masked, int is_k_major, int is_packed, int ke
     const char *tile_coming = s->coming ? s->coming : s->b; /* or what is there */
     const int fetches_packed = is_packed && FETCHES_PACKED;
     const int64_t ahead = is_packed ? FETCH_PACKED_STEPS * b_row : s->ahead;
-    const int64_t first = is_packed ? tg_max(0, s->k - LATE_STEPS) : s->steps_that_fetch;
+    const int rows = (mr + C_PIECES - 1) / C_PIECES, late = (mr + rows - 1) / rows * C_STEPS;
+    const int64_t first = !is_packed ? s->steps_that_fetch : s->k > late ? s->k - late : s->k;
     const register_mask mask = NAME(mask)(nv, is_masked, s);
     const TG_T *tile_a = s->a, *tile_b = s->b;
     TG_T *c = s->c, *tile_kept = s->kept;
@@ -230,7 +258,7 @@ NAME(tiles)(int mr, int nv, int is_masked, int is_k_major, int is_packed, int ke
                 sums += s->sums_row;
             }
         }
-        if (!is_packed && first > 0)
+        if (is_packed ? first == s->k : first > 0)
             NAME(fetch_c)(c, s->c_row, mr, nv * TG_V);
         for (int64_t left = first, part; left > 0; left -= part) {
             part = comes ? tg_min(left, coming_steps) : left;
@@ -240,11 +268,18 @@ NAME(tiles)(int mr, int nv, int is_masked, int is_k_major, int is_packed, int ke
             if (comes)
                 coming += coming_jump;
         }
-        if (is_packed)
-            NAME(fetch_c)(c, s->c_row, mr, nv * TG_V);
-        NAME(steps)
-        (acc, mr, nv, is_masked, mask, is_k_major, fetches_packed, ahead, s->k - first, a_row,
-         a_col, b_row, keeps, comes, coming_row, &a, &b, &kept, &coming);
+        if (!is_packed)
+            NAME(steps)
+        (acc, mr, nv, is_masked, mask, is_k_major, 0, ahead, s->k - first, a_row, a_col, b_row,
+         keeps, comes, coming_row, &a, &b, &kept, &coming);
+        const TG_T *c_now = c;
+        for (int left = first < s->k ? mr : 0; is_packed && left > 0; left -= rows) {
+            NAME(fetch_c)(c_now, s->c_row, tg_min(rows, left), nv * TG_V);
+            c_now += rows * s->c_row;
+            NAME(steps)
+            (acc, mr, nv, is_masked, mask, is_k_major, fetches_packed, ahead, C_STEPS, a_row, a_col,
+             b_row, keeps, comes, coming_row, &a, &b, &kept, &coming);
+        }
         if (s->leaves_sums) {
             TG_T *sums = (TG_T *)s->sums + sums_at;
             EACH (i, mr) {
@@ -330,9 +365,9 @@ static inline __attribute__((always_inline)) void NAME(packed)(int mr, int nv, i
                                                                const tg_step *s)
 {
     if (is_k_major)
-        NAME(tiles)(mr, nv, 0, 1, 1, 0, FETCHES_PACKED, 1, mr, nv * TG_V, s);
+        NAME(tiles)(mr, nv, 0, 1, 1, 0, COMES_WHOLE, 1, mr, nv * TG_V, s);
     else
-        NAME(tiles)(mr, nv, 0, 0, 1, 0, FETCHES_PACKED, s->a_row, 1, nv * TG_V, s);
+        NAME(tiles)(mr, nv, 0, 0, 1, 0, COMES_WHOLE, s->a_row, 1, nv * TG_V, s);
 }
 
 /* The same on a B that is packed on its way. */
@@ -340,9 +375,9 @@ static inline __attribute__((always_inline)) void NAME(keeping)(int mr, int nv, 
                                                                 const tg_step *s)
 {
     if (is_k_major)
-        NAME(tiles)(mr, nv, 0, 1, 0, 1, 1, 1, s->a_col, s->b_row, s);
+        NAME(tiles)(mr, nv, 0, 1, 0, 1, COMES_WHOLE, 1, s->a_col, s->b_row, s);
     else
-        NAME(tiles)(mr, nv, 0, 0, 0, 1, 1, s->a_row, 1, s->b_row, s);
+        NAME(tiles)(mr, nv, 0, 0, 0, 1, COMES_WHOLE, s->a_row, 1, s->b_row, s);
 }
 
 static inline __attribute__((always_inline)) void NAME(dot)(int mr, int nv, const tg_step *s)
