@@ -45,6 +45,7 @@ MUTATIONS = [
     ("streams serve as many rows where memory is far off", "common/gemm.h", "|| is_slow ? 2", "? 2"),
     ("packing on the way costs what packing costs", PICK, "is_hidden ? p->n % t.thread.n : p->n", "p->n"),
     ("rows of A half a page apart crowd", PICK, "is_a_across && p->a.col_stride % (2048 / bytes)", "plan->a_in_place && p->a.row_stride % (2048 / bytes)"),
+    ("rows are one block however little k is", PICK, "bytes == 8 || p->k < LEAST_K || ", "bytes == 8 || "),
     ("threads never pack for themselves", PICK, "columns.strips.n = columns.threads;", ""),
     ("threads share the rows of a stream", PICK, "is_streamed(p, l, plan, bytes) ? 1 : sharing", "sharing"),
     ("streams of a B that caches have skip the rest of k", DIRECT, "s.k = tg_min(rows_at_once, k_end - k);", "s.k = tg_min(rows_at_once, p->k - k);"),
