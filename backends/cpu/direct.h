@@ -25,12 +25,15 @@ static void go_down(tg_step *s, int64_t tiles, int height)
     s->c_next = height * s->c_row;
 }
 
-/* What the kernel fetches of another item on its way down: A first, and B with the next columns. */
+/* What the kernel fetches of another item on its way down: A first, and B with the next columns.
+ * With a B that is one panel it fetches less often. */
 static void fetch_item(const tg_job *j, tg_item item, int64_t panel, tg_step *s)
 {
     s->coming = panel == 0 ? item.a : panel == 1 ? item.b : NULL;
-    s->coming_row = panel == 0 ? j->next_a : j->next_b;
-    s->coming_next = s->k * s->coming_row;
+    const int is_panel = s->b_row == j->p->n && j->p->n == j->kernel.columns;
+    const int64_t each = panel == 0 ? j->next_a : j->next_b;
+    s->coming_row = is_panel ? TG_COMING_STEPS * each : each;
+    s->coming_next = s->k * each;
     s->coming_steps = s->k;
 }
 
