@@ -298,6 +298,14 @@ static inline int64_t tg_stream_rows(const tg_problem *p, const tg_plan *plan, c
     return plan->tile.form == TG_OUTER && p->b.col_stride == 1 ? tiles * plan->tile.thread.m : 0;
 }
 
+/* Is B read in streams, where it is or converted? */
+static inline int tg_is_streamed(const tg_problem *p, const tg_limits *l, const tg_plan *plan,
+                                 int bytes)
+{
+    return p->m <= tg_stream_rows(p, plan, l) &&
+           (plan->b_in_place || tg_type_size(p->a.type) != (size_t)bytes);
+}
+
 /* Is it a few rows, of which so many words of B are used at once that it is best read where it is?
  */
 static inline int tg_streams_words(const tg_problem *p, tg_tile t)
@@ -334,6 +342,13 @@ static inline int tg_fetches_rows(const tg_problem *p, const tg_plan *plan, cons
            p->k > l->l2 / bytes / tg_max(p->m, 1);
 }
 
+/* As many pieces as before, all nearly equal: 1000 in pieces of 384 becomes pieces of 336. */
+static inline int tg_even_piece(int64_t whole, int64_t piece, int64_t multiple)
+{
+    const int64_t pieces = tg_ceil_div(tg_max(whole, 1), piece);
+    return (int)tg_round_up(tg_ceil_div(tg_max(whole, 1), pieces), multiple);
+}
+
 /* Are all their numbers equal? */
 int tg_tile_same(tg_tile x, tg_tile y);
 
@@ -347,6 +362,11 @@ uint64_t tg_tile_table(void);
  * limits->units is the number of threads allowed. The problem is a checked one. The plan's tile is
  * filled in and cut to the problem. False if no row of the table fits the limits. */
 int tg_choose(const tg_problem *p, const tg_limits *limits, const tg_tile *forced, tg_plan *plan);
+
+/* Its last step: cuts the plan's tile, which came from the stated one, to what the threads have of
+ * the problem. A core multiplies so many vectors while a byte comes from the caches of others. */
+void tg_cut_tile(const tg_problem *p, const tg_limits *limits, tg_tile stated, int bytes,
+                 double fmas_per_byte, tg_plan *plan);
 
 /* Its part for devices without caches of their own making: sets row (-1: none fits), tile, splits
  * and tail; forced is a row of the table, or NULL. */

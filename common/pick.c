@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The chooser: a pure function of the problem and the limits. It weighs the rows of the table by a
- * model of the time they would take, and cuts the best one to the problem.
+ * model of the time they would take; the best one is cut to the problem (pick_cut.c).
  *
  * The model of a CPU core, in cycles, for a thread tile of mr x nr (nv = nr / vec vectors):
  *   a step of k     (mr * nv + 1.5) / 2 for the multiply-adds, or the latency of one, and a fifth
@@ -45,20 +45,13 @@ static const double work_to_share = 1e6, work_per_thread = 2.5e5; /* worth wakin
 /* That use an element of B: the core is then at work for longer than the element is on its way. */
 enum { ENOUGH_ROWS = 32 };
 
-/* As many pieces as before, all nearly equal: 1000 in pieces of 384 becomes pieces of 336. */
-static int even_piece(int64_t whole, int64_t piece, int64_t multiple)
-{
-    const int64_t pieces = tg_ceil_div(tg_max(whole, 1), piece);
-    return (int)tg_round_up(tg_ceil_div(tg_max(whole, 1), pieces), multiple);
-}
-
 /* A row with its thread tile shrunk to even pieces of the problem, where that is possible, and its
  * zeros filled in. */
 static tg_tile fit_thread(const tg_problem *p, tg_tile t, const tg_limits *l, int bytes)
 {
     if (tg_tile_shrinks(t, *l, bytes)) {
-        t.thread.m = even_piece(p->m, t.thread.m, t.inst.m);
-        t.thread.n = even_piece(p->n, t.thread.n, t.vec);
+        t.thread.m = tg_even_piece(p->m, t.thread.m, t.inst.m);
+        t.thread.n = tg_even_piece(p->n, t.thread.n, t.vec);
     }
     return tg_tile_fill(t, *l, bytes);
 }
@@ -79,17 +72,10 @@ static int is_little(const tg_problem *p, const tg_plan *plan)
            2.0 * (double)p->m * (double)p->n * (double)p->k <= little_flops * plan->threads;
 }
 
-/* Is B read in streams, where it is or converted? */
-static int is_streamed(const tg_problem *p, const tg_limits *l, const tg_plan *plan, int bytes)
-{
-    return p->m <= tg_stream_rows(p, plan, l) &&
-           (plan->b_in_place || tg_type_size(p->a.type) != (size_t)bytes);
-}
-
 /* A stream, and a C that takes all the time, have strips of their own kind. */
 static int has_own_strips(const tg_problem *p, const tg_limits *l, const tg_plan *plan, int bytes)
 {
-    return (tg_packs_nothing(p, plan, l) && p->k <= TG_FLAT_K) || is_streamed(p, l, plan, bytes);
+    return (tg_packs_nothing(p, plan, l) && p->k <= TG_FLAT_K) || tg_is_streamed(p, l, plan, bytes);
 }
 
 /* Does each thread pack B late, as it needs it? */
@@ -288,7 +274,7 @@ static tg_mn long_strips(const tg_problem *p, const tg_limits *l, const tg_plan 
     const tg_tile t = plan->tile;
     const int threads = plan->threads;
     const int64_t m = p->m / threads, n = p->n / threads, enough = 6 * t.vec;
-    if (threads == 1 || p->batch > 1 || t.inst.k > 1 || is_streamed(p, l, plan, bytes))
+    if (threads == 1 || p->batch > 1 || t.inst.k > 1 || tg_is_streamed(p, l, plan, bytes))
         return (tg_mn){1, 1};
     const int reads_b = plan->b_in_place || tg_packs_nothing(p, plan, l);
     if ((reads_b && m >= t.thread.m) || (p->m >= 4 * p->n && m >= enough))
@@ -326,8 +312,8 @@ static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg
     const int has_own = has_own_strips(p, l, best, bytes);
     if (is_little(p, best) && has_own) {
         tg_plan own = *best;
-        own.strips = is_streamed(p, l, best, bytes) ? (tg_mn){1, stated.threads}
-                                                    : (tg_mn){stated.threads, 1};
+        own.strips = tg_is_streamed(p, l, best, bytes) ? (tg_mn){1, stated.threads}
+                                                       : (tg_mn){stated.threads, 1};
         best_cycles = cycles(p, l, &own, bytes);
     }
     if (!is_little(p, best) || has_own)
@@ -366,86 +352,6 @@ static void choose_row(const tg_problem *p, const tg_limits *l, tg_plan *best)
             best_cycles = now;
         }
     }
-}
-
-/* What the slowest thread takes, in multiplications of a tile, if warp tiles are dealt out row by
- * row: its own tiles, and the panels that others staged, which come at some bytes a cycle. */
-static double slowest_share(tg_tile t, int64_t warps_m, int64_t warps_n, int threads, int bytes)
-{
-    const int64_t warps = tg_ceil_div(warps_m * warps_n, threads);
-    const int64_t rows = tg_ceil_div(warps, warps_n) + (warps < warps_n && warps_n % warps);
-    const int64_t tiles_m = t.warp.m / t.thread.m, tiles_n = t.warp.n / t.thread.n;
-    const double moved = fmas_per_cycle * t.vec * bytes / bytes_per_cycle;
-    const double b = moved / t.thread.m * (double)(tg_min(warps, warps_n) * tiles_n);
-    const double a = moved / t.thread.n * (double)(rows * tiles_m);
-    return (double)(warps * tiles_m * tiles_n) + (threads > 1 ? a + b : 0);
-}
-
-/* Cuts block and warp of a tile that came from the caches, so that the threads share its warps
- * evenly: of all grids of warps no finer than needed, with so many of them along m at most, the one
- * whose slowest thread has least. */
-static tg_tile cut_evenly(const tg_problem *p, tg_tile t, int threads, int64_t most_m, int bytes)
-{
-    /* Where 1024 is one block, 1025 is not two: an eighth more is still near enough. */
-    t.block.k = even_piece(p->k, t.block.k + t.block.k / 8, 8 * t.inst.k);
-    t.block.m = even_piece(p->m, t.block.m, t.thread.m);
-    t.block.n = even_piece(p->n, t.block.n + t.block.n / 8, t.thread.n);
-    const int64_t tiles_m = t.block.m / t.thread.m, tiles_n = t.block.n / t.thread.n;
-    const int64_t least_n = tg_ceil_div(t.block.n, t.warp.n);
-    const tg_tile whole = t;
-    double best = 0;
-    for (int64_t split_m = 1; split_m <= tg_min(most_m, tiles_m); split_m++)
-        for (int64_t split_n = least_n; split_n <= tg_min(least_n + threads, tiles_n); split_n++) {
-            tg_tile cut = whole;
-            cut.warp.m = (int)tg_ceil_div(tiles_m, split_m) * t.thread.m;
-            cut.warp.n = (int)tg_ceil_div(tiles_n, split_n) * t.thread.n;
-            const double slowest = slowest_share(cut, split_m, split_n, threads, bytes);
-            if (best == 0 || slowest < best) {
-                best = slowest;
-                t = cut;
-            }
-        }
-    t.block.m = (int)tg_round_up(t.block.m, t.warp.m);
-    t.block.n = (int)tg_round_up(t.block.n, t.warp.n);
-    return t;
-}
-
-/* If k comes in several blocks, a C of less than a kernel's bytes has its sums kept beside it, m x
- * block.n of them. block.n is cut until they take no more than this, or a warp is left. */
-static const int64_t most_bytes_of_sums = 64 << 20;
-
-static void cut_to_sums(const tg_problem *p, tg_tile *t, int bytes)
-{
-    const int64_t sum = tg_max(bytes, 4);
-    const int64_t most = tg_round_down(most_bytes_of_sums / sum / tg_max(p->m, 1), t->warp.n);
-    if ((int64_t)tg_type_size(p->c.type) < sum && p->k > t->block.k)
-        t->block.n = (int)tg_clamp(most, t->warp.n, t->block.n);
-}
-
-/* A tiling with sizes of its own keeps them, but for what is beyond the problem. */
-static tg_tile cut_to_problem(const tg_problem *p, tg_tile t)
-{
-    t.block.m = (int)tg_min(t.block.m, tg_round_up(tg_max(p->m, 1), t.warp.m));
-    t.block.n = (int)tg_min(t.block.n, tg_round_up(tg_max(p->n, 1), t.warp.n));
-    t.block.k = (int)tg_min(t.block.k, tg_round_up(tg_max(p->k, 1), t.slices * t.inst.k));
-    return t;
-}
-
-/* Cuts a tile that came from the caches to what the threads have of the problem, each alone or all
- * together; then each has its part of the rows of a block in L2. */
-static void share_out(const tg_problem *p, const tg_limits *l, tg_plan *plan, int bytes)
-{
-    const int sharing = p->batch >= plan->threads || tg_is_cut(plan) ? 1 : plan->threads;
-    tg_problem share = *p;
-    share.m = tg_ceil_div(p->m, plan->strips.m);
-    share.n = tg_ceil_div(p->n, plan->strips.n);
-    int rows = 1; /* of threads */
-    while ((rows + 1) * (rows + 1) <= sharing)
-        rows++;
-    plan->tile.block.m *= rows;
-    cut_to_sums(p, &plan->tile, bytes);
-    const int most_m = is_streamed(p, l, plan, bytes) ? 1 : sharing;
-    plan->tile = cut_evenly(&share, plan->tile, sharing, most_m, bytes);
 }
 
 int tg_useful_threads(double work, int units)
@@ -487,11 +393,6 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
         stated = tg_tile_at(plan->row);
         bytes = tg_kernel_bytes(p->a.type, *l, stated);
     }
-    const int is_from_caches = stated.block.m == 0 || stated.block.n == 0 || stated.block.k == 0;
-    if (!is_from_caches) {
-        plan->tile = cut_to_problem(p, plan->tile);
-        return 1;
-    }
-    share_out(p, l, plan, bytes);
+    tg_cut_tile(p, l, stated, bytes, fmas_per_cycle / bytes_per_cycle, plan);
     return 1;
 }

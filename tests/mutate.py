@@ -24,6 +24,7 @@ TURNED, KERNELS = "backends/cpu/turned.h", "backends/cpu/kernels.c"
 CONVERT, WORDS = "backends/cpu/convert.h", "backends/cpu/words.h"
 WORDS_PACK = "backends/cpu/words_pack.h"
 CALL, CHECK, TILE, PICK = "common/gemm.c", "common/check.c", "common/tile.h", "common/pick.c"
+CUT = "common/pick_cut.c"
 PACKED, GROUPED = "common/packed.c", "common/grouped.c"
 SIMT, CARRIER, GEOMETRY = (f"backends/gpu/{name}.h" for name in ("simt_gemm", "carrier", "geometry"))
 SIMT_TABLE = "backends/gpu/simt_table.h"
@@ -47,7 +48,7 @@ MUTATIONS = [
     ("rows of A half a page apart crowd", PICK, "is_a_across && p->a.col_stride % (2048 / bytes)", "plan->a_in_place && p->a.row_stride % (2048 / bytes)"),
     ("rows are one block however little k is", PICK, "bytes == 8 || p->k < LEAST_K || ", "bytes == 8 || "),
     ("threads never pack for themselves", PICK, "columns.strips.n = columns.threads;", ""),
-    ("threads share the rows of a stream", PICK, "is_streamed(p, l, plan, bytes) ? 1 : sharing", "sharing"),
+    ("threads share the rows of a stream", CUT, "tg_is_streamed(p, l, plan, bytes) ? 1 : sharing", "sharing"),
     ("streams of a B that caches have skip the rest of k", DIRECT, "s.k = tg_min(rows_at_once, k_end - k);", "s.k = tg_min(rows_at_once, p->k - k);"),
     ("few columns are taken as rows, and their data not", CALL, "*swapped ^= 1;", ""),
     ("few columns as rows are stored side by side", DIRECT,
