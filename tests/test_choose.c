@@ -405,7 +405,7 @@ static void test_few_rows(void)
                 tg_plan plan = TG_PLAN_INIT;
                 CHECK(tg_choose(&p, &l, NULL, &plan));
                 const int is_late = plan.strips.n == l.units && tg_packs_late(&p, &plan, &l) &&
-                                    plan.tile.block.n <= 2 * plan.tile.thread.n;
+                                    plan.tile.warp.n == plan.tile.thread.n;
                 const int way = plan.b_in_place ? STREAM : is_late ? LATE : PANELS;
                 const int together = type == TG_F32 && l.units == 1 ? LATE : PANELS;
                 const int wanted = cases[i].way == TOGETHER ? together : cases[i].way;

@@ -14,8 +14,9 @@ enum { TG_CPU_KINDS = 2, TG_CPU_ROWS = 96 }; /* f32, f64; rows of the table, at 
 /* The kernels that multiply A and B of a type: those of f64, or of f32 for all others. */
 static inline int tg_cpu_kind(tg_type type) { return type == TG_F64; }
 
-/* Panels come from L2, and are fetched so many steps of k ahead. */
-enum { TG_FETCH_STEPS = 12, TG_COMING_STEPS = 2 };
+/* Panels come from L2, and are fetched so many steps of k ahead. What comes after them is fetched a
+ * line for each TG_COMING_STEPS of k, and in pieces. */
+enum { TG_FETCH_STEPS = 12, TG_COMING_STEPS = 2, TG_PIECE = 16 };
 
 /* One thread tile: c := alpha * a * b + beta * c over k, rows x columns. a is rows x k with the
  * strides given, b is k x columns with unit column stride. beta == 0: c is only written. Strides
@@ -36,14 +37,13 @@ typedef struct tg_step {
     void *sums;
     int64_t sums_row;
     int begins_with_sums, leaves_sums;
-    /* A B that is read where it is, all columns of the tile, is left packed there as well, so many
-     * elements from tile to tile. NULL: it is not. */
+    /* A B that is read where it is, all columns of one tile, is left packed there as well. NULL: it
+     * is not. */
     void *kept;
-    int64_t kept_next;
     /* What is read soon: a line of it is fetched for each of k (with whole panels, each
      * TG_COMING_STEPS of k), so many bytes from one to the next, and from tile to tile (streams: so
-     * many lines, of a row of the tile); after so many steps it goes on some bytes further. NULL:
-     * nothing is. */
+     * many lines, of a row of the tile); after so many steps (with whole panels, each TG_PIECE) it
+     * goes on some bytes further. NULL: nothing is. */
     const char *coming;
     int64_t coming_row, coming_next, coming_lines;
     int64_t coming_steps, coming_jump;

@@ -13,12 +13,12 @@
 #else
 #define UNROLL _Pragma("GCC unroll 64")
 #endif
-/* A step of AVX-512 has 24 multiply-adds or more to hide its fetches behind. One of 12 has not: its
- * loop is best short, and packed panels lie as they are read, which a core sees itself. */
-enum { FETCHES_PACKED = VEC_BYTES == 64, FETCH_PACKED_STEPS = 32 };
+/* A step of AVX-512 has 24 multiply-adds or more to hide a fetch behind. One of 12 has not: its
+ * loop is best short. Two packed panels are fetched ahead, one alone is read as a core expects. */
+enum { FETCHES_COMING = VEC_BYTES == 64, FETCH_PACKED_STEPS = 32 };
 /* A core follows a dozen lines at once, more or less, and those of a panel are among them: what
- * else it fetches comes one by one, the rows of C so many steps apart. */
-enum { COMES_WHOLE = FETCHES_PACKED ? TG_COMING_STEPS : 0, C_STEPS = 16, C_PIECES = 8 };
+ * else it fetches comes one by one, the rows of C in so many of the last pieces of k. */
+enum { COMES_WHOLE = FETCHES_COMING ? TG_COMING_STEPS : 0, C_PIECES = 8 };
 #if defined(__AVX512F__)
 #define UNROLL_STEPS _Pragma("GCC unroll 4")
 #else
@@ -196,7 +196,7 @@ static int is_coming(const tg_step *s, int mr, int vec)
             OUTER(ctype, vec, rows, count, MASKED, form);                   \
         return;                                                             \
     }
-#define HAS_COMING(nr, vec, form) (FETCHES_PACKED && (nr) >= 3 * (vec) && (form) == TG_OUTER)
+#define HAS_COMING(nr, vec, form) (FETCHES_COMING && (nr) >= 3 * (vec) && (form) == TG_OUTER)
 #define STREAMS(ctype, vec, block_m, form) (RAGGED(ctype, vec, block_m) && (form) == TG_OUTER)
 #define HAS_PACKED(count, mr) ((count) <= (mr) && 2 * (count) > (mr))
 #define IF_ROWS(count, ctype, mr, nv, vec, form)   \
@@ -283,7 +283,7 @@ static int is_coming(const tg_step *s, int mr, int vec)
             else                                                            \
                 stream_##name##_##ctype##_0(step);                          \
         } else if (RAGGED(ctype, vec, block_m)) {                           \
-            if (FETCHES_PACKED && step->kept) {                             \
+            if (FETCHES_COMING && step->kept) {                             \
                 keeping_##name##_##ctype(step);                             \
                 return;                                                     \
             }                                                               \

@@ -75,14 +75,37 @@ static void run_on_corner(const tg_job *j, const team *t, tg_step *s, const pass
     s->c_row = now->to.row;
 }
 
+/* What a tile fetches of the block of B that comes: of a strip of it, as wide as the lines that a
+ * piece of k has time for, so many rows, from one to the next. A core that sees a strip read goes
+ * on along the rows by itself.
+ *
+ *   tile 0   | ---- |      |      |
+ *   1 ..     | ---- |      |      |         strips of the block, each fetched by so many tiles
+ *   16       |      | ---- |      |
+ *
+ * Of a B that was packed once, the rows of tiles fetch the next panel, from one end to the other.
+ */
+static void find_coming(const tg_job *j, const staged *b, int64_t panel, int64_t row_of_tiles,
+                        int64_t rows_of_tiles, tg_step *s)
+{
+    enum { TILES = 16, STRIP = TG_PIECE / TG_COMING_STEPS * LINE };
+    const int64_t pieces = tg_ceil_div(s->k, TG_PIECE), row = b->k_stride * b->bytes;
+    const int64_t tile = panel * rows_of_tiles + row_of_tiles, strip = tile / TILES * STRIP;
+    s->coming_row = LINE;
+    s->coming_steps = STRIP / LINE;
+    s->coming_jump = b->packed ? 0 : row - STRIP;
+    s->coming = NULL;
+    if (b->packed && row_of_tiles * pieces * STRIP < b->line * b->k * j->bytes)
+        s->coming = panel_at(j, b, panel + 1) + row_of_tiles * pieces * STRIP;
+    else if (b->coming && strip < b->coming_bytes)
+        s->coming = b->coming + strip + tile % TILES * pieces * row;
+}
+
 /* A panel of B, or some if the kernel runs on. One that is late is read where it is, and packed on
- * its way through the kernel, if it is whole. Each of the first rows of tiles fetches a line of
- * some k of those that come, until all is there. */
+ * its way through the kernel, if it is whole. */
 static void find_b(const tg_job *j, const staged *b, int64_t panel, int64_t k, int64_t row_of_tiles,
                    tg_step *s)
 {
-    const int64_t bytes = b->line * b->bytes, fetched = row_of_tiles / TG_COMING_STEPS * LINE;
-    const int64_t fetched_k = tg_ceil_div(s->k, TG_COMING_STEPS) * (row_of_tiles % TG_COMING_STEPS);
     const int is_late = b->is_late && row_of_tiles == 0;
     const int keeps = is_late && b->lines.end - b->lines.begin >= (panel + 1) * b->line;
     int64_t unused;
@@ -96,9 +119,6 @@ static void find_b(const tg_job *j, const staged *b, int64_t panel, int64_t k, i
     }
     s->b_next = b->line * (b->in_place || keeps ? 1 : b->k);
     s->kept = keeps ? panel_at(j, b, panel) : NULL;
-    s->coming = b->coming && fetched < bytes
-                    ? b->coming + panel * bytes + fetched + fetched_k * s->coming_row
-                    : NULL;
 }
 
 /* Rows of A from memory, with few columns of B: while some are multiplied, the kernel fetches those
@@ -126,12 +146,9 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
     tg_step s = {.k = tg_ceil_div(ks.end - ks.begin, tg_tile_word(j->tile, (int)j->bytes)),
                  .c_row = now->to.row,
                  .c_next = b->line,
-                 .kept_next = b->line * b->k,
-                 .coming_row = b->k_stride * b->bytes,
-                 .coming_next = b->line * b->bytes,
-                 .coming_steps = INT64_MAX,
                  .alpha = j->p->alpha,
                  .beta = now->beta};
+    const int64_t rows_of_tiles = tg_ceil_div(a->lines.end - a->lines.begin, a->line);
     int64_t panel_a = rows.begin / a->line;
     for (int64_t m = rows.begin; m < rows.end; m += a->line, panel_a++) { /* loop 2: A from L1 */
         const int64_t m_left = tg_min(a->line, a->lines.end - a->lines.begin - m);
@@ -143,9 +160,10 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
         for (int64_t n = cols.begin; n < cols.end; /* loop 1: B from L2 */
              n += b->line * (1 + s.more), panel_b += 1 + s.more) {
             const int64_t n_left = tg_min(b->line, b->lines.end - b->lines.begin - n);
-            const int64_t whole = j->kernel_runs_on ? (cols.end - n) / b->line : 0;
+            const int64_t whole = j->kernel_runs_on && !b->is_late ? (cols.end - n) / b->line : 0;
             s.more = is_row_whole ? tg_max(0, whole - 1) : 0;
             find_b(j, b, panel_b, ks.begin, m / a->line, &s);
+            find_coming(j, b, panel_b, m / a->line, rows_of_tiles, &s);
             set_fetching(&s);
             s.c = c + n * now->to.col * now->to.bytes;
             s.columns = (int)n_left;
@@ -208,14 +226,13 @@ static void multiply_block(const tg_job *j, const team *t, const staged *a, cons
     }
 }
 
-/* Where B's part of the block after this one is, or NULL. */
-static const char *next_block(const tg_job *j, const staged *b, int64_t n_end)
+/* Where B's part of the block after this one is, if there is one. */
+static void find_next_block(const tg_job *j, staged *b, int64_t n_end)
 {
     const int is_below = b->ks.end < j->p->k;
-    if (!is_below && b->lines.end == n_end)
-        return NULL;
     const int64_t n = is_below ? b->lines.begin : b->lines.end, k = is_below ? b->ks.end : 0;
-    return b->data + (n * b->line_stride + k * b->k_stride) * b->bytes;
+    b->coming = n < n_end ? b->data + (n * b->line_stride + k * b->k_stride) * b->bytes : NULL;
+    b->coming_bytes = tg_min(j->tile.block.n, n_end - n) * b->bytes;
 }
 
 /* The loop nest over a rectangle of one batch item. */
@@ -243,8 +260,10 @@ static void multiply_cell(const tg_job *j, const team *t, tg_item item, range ro
             a.ks = b.ks = (range){k, tg_min(p->k, k + tile->block.k)};
             put_back(t);
             b.is_late = is_late;
-            b.coming = is_late ? next_block(j, &b, cols.end) : NULL;
-            if (!is_late)
+            b.is_one = is_late && lines <= tile->warp.m && tile->warp.n == b.line;
+            if (is_late)
+                find_next_block(j, &b, cols.end);
+            else
                 have_panels(j, t, &b);
             if (!stages_a)
                 wait_for(t);

@@ -224,9 +224,39 @@ NAME(steps)(VECTOR *acc, int mr, int nv, int is_masked, register_mask mask, int 
      kept);
 }
 
-/* Some tiles, one after the other. C is fetched late if B's panels are long: they would push it out
- * of L1 again. Pointers move from row to row: to know where each row is takes more registers than
- * there are. */
+/* A tile of panels. C is fetched in the last pieces of k, some of its rows in each: B's panel would
+ * push it out of L1 again. */
+static inline __attribute__((always_inline)) void
+NAME(pieces)(VECTOR *acc, int mr, int nv, int is_k_major, int is_packed, int comes, int64_t ahead,
+             int64_t a_row, int64_t a_col, int64_t b_row, const TG_T *a, const TG_T *b, TG_T *kept,
+             const char *coming, const TG_T *c, const tg_step *s)
+{
+    const int64_t coming_row = s->coming ? s->coming_row : 0;
+    const int64_t coming_jump = s->coming ? s->coming_jump : 0;
+    const int64_t of_c = tg_clamp(tg_ceil_div(s->k, TG_PIECE), 1, C_PIECES);
+    const int64_t rows = tg_ceil_div(mr, of_c);
+    const register_mask mask = NAME(mask)(nv, WHOLE, s);
+    int64_t c_left = mr;
+    for (int64_t left = s->k, part; left > 0; left -= part) {
+        const int64_t early = left - of_c * TG_PIECE;
+        part = tg_min(left, early > 0 && !(comes && s->coming) ? early : TG_PIECE);
+        if (early <= 0 && c_left > 0) {
+            NAME(fetch_c)(c, s->c_row, (int)tg_min(rows, c_left), nv * TG_V);
+            c += rows * s->c_row;
+            c_left -= rows;
+        }
+        if (is_packed ? is_k_major && FETCHES_COMING : left > TG_PIECE)
+            NAME(steps)
+        (acc, mr, nv, WHOLE, mask, is_k_major, 1, ahead, part, a_row, a_col, b_row, !is_packed,
+         comes, coming_row, &a, &b, &kept, &coming);
+        else NAME(steps)(acc, mr, nv, WHOLE, mask, is_k_major, 0, ahead, part, a_row, a_col, b_row,
+                         !is_packed, comes, coming_row, &a, &b, &kept, &coming);
+        coming += coming_jump;
+    }
+}
+
+/* Some tiles, one after the other. Pointers move from row to row: to know where each row is takes
+ * more registers than there are. */
 static inline __attribute__((always_inline)) void
 NAME(tiles)(int mr, int nv, int is_masked, int is_k_major, int is_packed, int keeps, int comes,
             int64_t a_row, int64_t a_col, int64_t b_row, const tg_step *s)
@@ -235,18 +265,16 @@ NAME(tiles)(int mr, int nv, int is_masked, int is_k_major, int is_packed, int ke
     const int64_t coming_jump = s->coming ? s->coming_jump : 0;
     const int64_t coming_steps = s->coming ? s->coming_steps : s->k;
     const char *tile_coming = s->coming ? s->coming : s->b; /* or what is there */
-    const int fetches_packed = is_packed && FETCHES_PACKED;
     const int64_t ahead = is_packed ? FETCH_PACKED_STEPS * b_row : s->ahead;
-    const int rows = (mr + C_PIECES - 1) / C_PIECES, late = (mr + rows - 1) / rows * C_STEPS;
-    const int64_t first = !is_packed ? s->steps_that_fetch : s->k > late ? s->k - late : s->k;
+    const int64_t first = s->steps_that_fetch;
     const register_mask mask = NAME(mask)(nv, is_masked, s);
     const TG_T *tile_a = s->a, *tile_b = s->b;
-    TG_T *c = s->c, *tile_kept = s->kept;
+    TG_T *c = s->c;
     int64_t sums_at = 0; /* there may be none */
     for (int64_t more = s->more; more >= 0; more--) {
         const TG_T *a = tile_a, *b = tile_b;
         const char *coming = tile_coming;
-        TG_T *kept = tile_kept;
+        TG_T *kept = s->kept;
         VECTOR acc[MOST_ACCUMULATORS]; /* not of the caller: clang 14 would keep that in memory */
         EACH (i, mr * nv)
             acc[i] = (VECTOR){0};
@@ -258,27 +286,24 @@ NAME(tiles)(int mr, int nv, int is_masked, int is_k_major, int is_packed, int ke
                 sums += s->sums_row;
             }
         }
-        if (is_packed ? first == s->k : first > 0)
-            NAME(fetch_c)(c, s->c_row, mr, nv * TG_V);
-        for (int64_t left = first, part; left > 0; left -= part) {
-            part = comes ? tg_min(left, coming_steps) : left;
+        if (is_packed || keeps) {
+            NAME(pieces)
+            (acc, mr, nv, is_k_major, is_packed, comes, ahead, a_row, a_col, b_row, a, b, kept,
+             coming, c, s);
+        } else {
+            if (first > 0)
+                NAME(fetch_c)(c, s->c_row, mr, nv * TG_V);
+            for (int64_t left = first, part; left > 0; left -= part) {
+                part = comes ? tg_min(left, coming_steps) : left;
+                NAME(steps)
+                (acc, mr, nv, is_masked, mask, is_k_major, 1, ahead, part, a_row, a_col, b_row, 0,
+                 comes, coming_row, &a, &b, &kept, &coming);
+                if (comes)
+                    coming += coming_jump;
+            }
             NAME(steps)
-            (acc, mr, nv, is_masked, mask, is_k_major, !is_packed || fetches_packed, ahead, part,
-             a_row, a_col, b_row, keeps, comes, coming_row, &a, &b, &kept, &coming);
-            if (comes)
-                coming += coming_jump;
-        }
-        if (!is_packed)
-            NAME(steps)
-        (acc, mr, nv, is_masked, mask, is_k_major, 0, ahead, s->k - first, a_row, a_col, b_row,
-         keeps, comes, coming_row, &a, &b, &kept, &coming);
-        const TG_T *c_now = c;
-        for (int left = first < s->k ? mr : 0; is_packed && left > 0; left -= rows) {
-            NAME(fetch_c)(c_now, s->c_row, tg_min(rows, left), nv * TG_V);
-            c_now += rows * s->c_row;
-            NAME(steps)
-            (acc, mr, nv, is_masked, mask, is_k_major, fetches_packed, ahead, C_STEPS, a_row, a_col,
-             b_row, keeps, comes, coming_row, &a, &b, &kept, &coming);
+            (acc, mr, nv, is_masked, mask, is_k_major, 0, ahead, s->k - first, a_row, a_col, b_row,
+             0, comes, coming_row, &a, &b, &kept, &coming);
         }
         if (s->leaves_sums) {
             TG_T *sums = (TG_T *)s->sums + sums_at;
@@ -292,8 +317,6 @@ NAME(tiles)(int mr, int nv, int is_masked, int is_k_major, int is_packed, int ke
         }
         tile_a += s->a_next;
         tile_b += s->b_next;
-        if (keeps)
-            tile_kept += s->kept_next;
         tile_coming += s->coming_next;
         sums_at += s->b_next;
         c += s->c_next;
@@ -311,7 +334,7 @@ static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, t
     const TG_T *a = s->a;
     const char *b = s->b;
     TG_T *sums = s->sums;
-    const int comes = FETCHES_PACKED && mr > 2; /* else memory is all that takes time */
+    const int comes = FETCHES_COMING && mr > 2; /* else memory is all that takes time */
     const int64_t coming_row = s->coming ? s->coming_row : 0;
     int64_t line[MOST_VECTORS]; /* the last one again, where there are no more: no branch */
     EACH (j, nv)

@@ -35,7 +35,9 @@ typedef struct staged {
     const char *packed;    /* all panels, block of k by block of k; NULL: they are to be staged */
     int64_t all_lines;     /* of the matrix, in whole panels */
     int is_late;           /* the kernel packs them, with the first row of tiles */
+    int is_one;            /* and each has done when the next comes, which takes its place */
     const char *coming;    /* the block that is multiplied next; NULL: it is not fetched now */
+    int64_t coming_bytes;  /* of its rows */
 } staged;
 
 static void wait_for(const team *t)
@@ -87,7 +89,7 @@ static const char *matrix_at(const staged *s, int64_t panel)
 
 static char *panel_at(const tg_job *j, const staged *s, int64_t panel)
 {
-    return s->panels + panel * s->line * s->k * j->bytes;
+    return s->panels + (s->is_one ? 0 : panel * s->line * s->k * j->bytes);
 }
 
 /* Packs k_count of a panel's k, from k_begin on. */
