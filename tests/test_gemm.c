@@ -313,6 +313,14 @@ static void run_few_rows(tg_context *ctx, const char *backend)
         c.threads = 4;
         case_run(ctx, "test_gemm", &c, NULL);
     }
+    for (int i = 0; i < 2 * 2; i++) { /* strips of rows, and panels of B packed on their way */
+        gemm_case c = case_default(backend);
+        c.type = i % 2 ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "NN");
+        c.m = 200 + i / 2 * 100, c.n = i % 2 ? 100 : 300, c.k = 300;
+        c.threads = 2;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
     for (int i = 0; i < 2 * 2 * 4 * 3; i++) { /* lines a page apart, or nearly; shifted */
         gemm_case c = case_default(backend);
         c.type = i % 2 ? TG_F64 : TG_F32;
