@@ -14,7 +14,8 @@
 #define UNROLL _Pragma("GCC unroll 64")
 #endif
 /* A step of AVX-512 has 24 multiply-adds or more to hide a fetch behind. One of 12 has not: its
- * loop is best short. Two packed panels are fetched ahead, one alone is read as a core expects. */
+ * loop is best short. Packed panels are fetched ahead, but for one of B that was packed on its way.
+ */
 enum { FETCHES_COMING = VEC_BYTES == 64, FETCH_PACKED_STEPS = 32 };
 /* A core follows a dozen lines at once, more or less, and those of a panel are among them: what
  * else it fetches comes one by one, the rows of C in so many of the last pieces of k. */

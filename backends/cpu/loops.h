@@ -82,23 +82,17 @@ static void run_on_corner(const tg_job *j, const team *t, tg_step *s, const pass
  *   tile 0   | ---- |      |      |
  *   1 ..     | ---- |      |      |         strips of the block, each fetched by so many tiles
  *   16       |      | ---- |      |
- *
- * Of a B that was packed once, the rows of tiles fetch the next panel, from one end to the other.
  */
-static void find_coming(const tg_job *j, const staged *b, int64_t panel, int64_t row_of_tiles,
-                        int64_t rows_of_tiles, tg_step *s)
+static void find_coming(const staged *b, int64_t tile, tg_step *s)
 {
     enum { TILES = 16, STRIP = TG_PIECE / TG_COMING_STEPS * LINE };
-    const int64_t pieces = tg_ceil_div(s->k, TG_PIECE), row = b->k_stride * b->bytes;
-    const int64_t tile = panel * rows_of_tiles + row_of_tiles, strip = tile / TILES * STRIP;
+    const int64_t row = b->k_stride * b->bytes, rows = tg_ceil_div(s->k, TG_PIECE);
+    const int64_t strip = tile / TILES * STRIP, first = tile % TILES * rows;
+    const int is_there = b->coming && strip < b->coming_bytes;
+    s->coming = is_there ? b->coming + strip + first * row : NULL;
     s->coming_row = LINE;
     s->coming_steps = STRIP / LINE;
-    s->coming_jump = b->packed ? 0 : row - STRIP;
-    s->coming = NULL;
-    if (b->packed && row_of_tiles * pieces * STRIP < b->line * b->k * j->bytes)
-        s->coming = panel_at(j, b, panel + 1) + row_of_tiles * pieces * STRIP;
-    else if (b->coming && strip < b->coming_bytes)
-        s->coming = b->coming + strip + tile % TILES * pieces * row;
+    s->coming_jump = row - STRIP;
 }
 
 /* A panel of B, or some if the kernel runs on. One that is late is read where it is, and packed on
@@ -163,7 +157,7 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
             const int64_t whole = j->kernel_runs_on && !b->is_late ? (cols.end - n) / b->line : 0;
             s.more = is_row_whole ? tg_max(0, whole - 1) : 0;
             find_b(j, b, panel_b, ks.begin, m / a->line, &s);
-            find_coming(j, b, panel_b, m / a->line, rows_of_tiles, &s);
+            find_coming(b, panel_b * rows_of_tiles + m / a->line, &s);
             set_fetching(&s);
             s.c = c + n * now->to.col * now->to.bytes;
             s.columns = (int)n_left;
