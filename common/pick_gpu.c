@@ -194,6 +194,7 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
     const way_in a = way_in_of(p, p->a.row_stride, p->a.col_stride, p->m, 1);
     const way_in b = way_in_of(p, p->b.col_stride, p->b.row_stride, p->n, takes_both_along_k(p, t));
     const double copies = a.cycles + b.cycles, launches = copies > 0 ? 4850 : 1150;
+    const int64_t copied = (a.cycles > 0 ? p->m : 0) + (b.cycles > 0 ? p->n : 0);
     if (tg_tile_streams(t))
         return launches + copies + stream_cycles(p, t, l, tail);
     const int may_split = !(p->flags & TG_BATCH_INVARIANT);
@@ -220,7 +221,10 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
     const double tiles = split + k * t.block.m * t.block.n * (double)resident / (128 * share);
     const double warps = 4 + (double)tg_tile_threads(t, l->lanes) / 32;
     const double edge = core.blocks ? 3000 + 1.3 * (double)p->k * (double)core.width / warps : 0;
-    return launches + copies + (tiles > edge ? tiles : edge);
+    const int is_hidden = a.is_k_major && b.is_k_major && copied > 0 && p->batch == 1 &&
+                          parts == 1 &&
+                          tg_copies_go_on(p->m, p->n, p->k, copied, t.block, l->units, resident);
+    return launches + copies * (is_hidden ? 0.3 : 1) + (tiles > edge ? tiles : edge);
 }
 
 /* Multiplying and moving: the longer of both, and what it does not hide of the shorter. */

@@ -13,6 +13,9 @@
  *   | tile | tile | of n
  *   | edge of m  ------
  *
+ * And copies of operands that no copy engine takes as they lie: made before the multiplication, or,
+ * but for the first k, by its own idle warps.
+ *
  * Read by the chooser and by the kernels' host half, in C11 and C++. */
 #ifndef TG_TAIL_H
 #define TG_TAIL_H
@@ -110,6 +113,27 @@ TG_FN tg_edges tg_edges_of(int64_t m, int64_t n, tg_mnk block, int64_t units, in
     e.width = each * TG_EDGE_SPAN;
     e.blocks = (e.m < m ? tg_ceil_div(n, e.width) : 0) + (e.n < n ? tg_ceil_div(e.m, e.width) : 0);
     return e;
+}
+
+/* Copies are made in pieces of so many elements squared; those that go on in the multiplication
+ * begin with so many for each unit. */
+enum { TG_COPY_PIECE = 32, TG_COPIED_FIRST = 6 };
+
+/* Elements of C that a unit multiplies at once: with so many it has time to copy. */
+TG_FN int tg_can_copy(tg_mnk block, int64_t resident)
+{
+    return resident * block.m * block.n >= 2 * 128 * 128;
+}
+
+/* Do they go on, if no tile is split? x: how many of m and n are copied. Not few, which are over
+ * before the rest begins; nor those that are used too seldom, or take longer than the first blocks,
+ * which wait for them. */
+TG_FN int tg_copies_go_on(int64_t m, int64_t n, int64_t k, int64_t x, tg_mnk block, int64_t units,
+                          int64_t resident)
+{
+    const int64_t pieces = tg_ceil_div(x, TG_COPY_PIECE) * tg_ceil_div(k, TG_COPY_PIECE);
+    return tg_can_copy(block, resident) && pieces > 8 * TG_COPIED_FIRST * units &&
+           m * n >= 256 * x && 7 * x < 2 * resident * block.m * block.n;
 }
 
 #endif

@@ -92,6 +92,34 @@ void test_streams(void)
         pthread_join(threads[i], NULL);
 }
 
+/* --------------------------------------------------------------------------------------- copies */
+
+/* So many odd lines that, on Hopper, they are copied while they are multiplied (tail.h), and an
+ * edge: on several streams at once, whose blocks wait for copies while others have the device. */
+void test_copies(void)
+{
+    enum { LANES = 3, HIGH = 2049, BROAD = 2047, DEEP = 1601 };
+    const tg_tile tile = tg_tile_at(tg_tile_find("t128x128x32"));
+    lane lanes[LANES] = {{NULL, NULL}};
+    product p[LANES] = {{NULL}};
+    tg_context *ctx = gpu_open(0);
+    const int takes_it = !tg_tile_refusal(ctx, &tile, TG_F32);
+    tg_close(ctx);
+    if (!takes_it)
+        return;
+    for (int i = 0; i < LANES; i++)
+        CHECK(lane_open(&lanes[i], 0) && !tg_force(lanes[i].ctx, &tile) &&
+              product_make(&p[i], lanes[i].ctx, HIGH, BROAD, DEEP) &&
+              product_fill(&p[i], (uint64_t)i));
+    for (int i = 0; i < 3 * LANES; i++)
+        CHECK_SAY(!product_start(&p[i % LANES]), "%s", tg_last_error(lanes[i % LANES].ctx));
+    for (int i = 0; i < LANES; i++) {
+        CHECK_SAY(product_is_right(&p[i]), "stream %d is wrong", i);
+        product_drop(&p[i]);
+        lane_close(&lanes[i]);
+    }
+}
+
 /* --------------------------------------------------------------------------------------- graphs */
 
 /* Captures a call for each product, and replays them with new numbers in the same memory. */

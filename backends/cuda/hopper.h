@@ -385,7 +385,7 @@ __global__ void __launch_bounds__(shape<T, W>::threads, shape<T, W>::blocks)
     tg::wait_for_turn();
     if constexpr (has_edges<W>)
         if (blockIdx.x < p.s.edge_blocks) {
-            run_edges<S::threads>(p, memory);
+            run_edges<T, W>(p, memory);
             return;
         }
     if (threadIdx.x < producers) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Hopper's f32 kernel: the host's half. A call becomes a schedule, two descriptions of operands for
- * the copy engine, and one launch; or two, if something must be prepared (prepass.h). */
+ * the copy engine, and one launch; or two, if something must be copied or set to zero. */
 #ifndef TG_HOPPER_CALL_H
 #define TG_HOPPER_CALL_H
 
+#include <cstdlib>
+
 #include "hopper.h"
-#include "prepass.h"
 
 namespace tg_hopper
 {
@@ -147,9 +148,24 @@ template <tg_tile T> schedule schedule_of(const tg_call *call)
     return s;
 }
 
-/* The workspace: copy of A, copy of B, partial tiles, tickets. */
+/* How many slices are copied first. */
+template <tg_tile T> void divide(copies *c, const schedule &s, const tg_call *call, bool is_k_major)
+{
+    const int64_t x = (c->a.items ? call->m : 0) + (c->b.items ? call->n : 0);
+    if (x == 0)
+        return;
+    c->of_item = divisor(s.steps * (T.block.k / piece));
+    c->of_slice = divisor(c->pieces());
+    c->of_draw = divisor(tg_ceil_div(c->pieces(), drawn_at_once));
+    c->all = c->first = c->of_item.by * (unsigned)tg_max(c->a.items, c->b.items);
+    if (is_k_major && call->batch == 1 && s.parts == 1 &&
+        tg_copies_go_on(call->m, call->n, call->k, x, T.block, s.units, shape<T, ways{}>::blocks))
+        c->first = (unsigned)tg_ceil_div(TG_COPIED_FIRST * s.units, c->pieces());
+}
+
+/* The workspace: copy of A, copy of B, partial tiles, tickets, how much of each slice is copied. */
 template <tg_tile T> struct layout {
-    size_t a, b, partials, tickets, bytes;
+    size_t a, b, partials, tickets, copied, bytes;
 
     layout(const tg_call *call, const schedule &s)
     {
@@ -157,7 +173,9 @@ template <tg_tile T> struct layout {
         b = a + copy_bytes(operand_a(call));
         partials = b + copy_bytes(operand_b<T>(call));
         tickets = partials + s.split * s.parts * T.block.m * T.block.n * sizeof(float);
-        bytes = tickets + tg_round_up(s.split * sizeof(unsigned), 256);
+        copied = tickets + s.split * sizeof(unsigned);
+        const int64_t slices = (int64_t)s.steps * T.block.k / piece;
+        bytes = tg_round_up(copied + (partials > 0 ? slices + 1 : 0) * sizeof(unsigned), 256);
     }
 };
 
@@ -176,9 +194,9 @@ template <tg_tile T> int takes(const tg_call *call)
         call->batch > most)
         return 0;
     const double tiles = (double)tg_ceil_div(call->m, T.block.m) * tg_ceil_div(call->n, T.block.n);
-    const double copied = (double)tg_round_up(tg_max(call->m, call->n), tg_prepass::edge) *
-                          tg_round_up(call->k, tg_prepass::edge) * call->batch;
-    return tiles * call->batch * tg_max(1, call->splits) < 1e9 && copied < 4e12;
+    const double copied = (double)tg_round_up(tg_max(call->m, call->n), piece) *
+                          tg_round_up(call->k, T.block.k) * call->batch;
+    return tiles * call->batch * tg_max(1, call->splits) < 1e9 && copied < 1e12;
 }
 
 /* The box is as wide as the block and block.k deep, or, along k, a row wide. */
@@ -200,13 +218,24 @@ inline bool encode(encode_function encode, CUtensorMap *map, const operand &o, i
 }
 
 /* The operand as the kernel fetches it; if that is a copy, the copying is noted. */
-inline operand fetched(const operand &o, void *memory, tg_prepass::copy *copy)
+inline operand fetched(const operand &o, void *memory, copy *copy)
 {
     if (way_of(o) != way::copied)
         return o;
-    *copy = {o.data, (float *)memory, o.x_stride, o.k_stride, o.item_stride, copy_pitch(o), o.x,
-             o.k,    o.items};
-    return {copy->to, 1, copy->pitch, copy->item_pitch(), o.x, o.k, o.items, false};
+    const int64_t pitch = copy_pitch(o), item_pitch = pitch * o.k;
+    copy->from = (const char *)o.data;
+    copy->to = (char *)memory;
+    copy->x_step = o.x_stride * 4;
+    copy->x_jump = o.x_stride * 4 * 5;
+    copy->k_step = o.k_stride * 4;
+    copy->item_step = o.item_stride * 4;
+    copy->pitch = pitch * 4;
+    copy->item_pitch = item_pitch * 4;
+    copy->x = o.x;
+    copy->k = o.k;
+    copy->items = o.items;
+    copy->along_x = llabs(o.x_stride) <= llabs(o.k_stride);
+    return {(const float *)memory, 1, pitch, item_pitch, o.x, o.k, o.items, false};
 }
 
 inline void describe_c(arguments *args, const tg_call *call)
@@ -313,9 +342,9 @@ template <tg_tile T> int launch_oriented(const tg_call *call, void *stream)
     const layout<T> at(call, args.s);
     gather<T, ways{true, false}>(args.s, call);
     char *memory = (char *)call->workspace;
-    tg_prepass::job before = {};
-    const operand a = fetched(operand_a(call), memory + at.a, &before.a);
-    const operand b = fetched(operand_b<T>(call), memory + at.b, &before.b);
+    copies &copied = args.copied;
+    const operand a = fetched(operand_a(call), memory + at.a, &copied.a);
+    const operand b = fetched(operand_b<T>(call), memory + at.b, &copied.b);
     if (!encode(encoder, &args.a, a, T.block.m, T.block.k) ||
         !encode(encoder, &args.b, b, T.block.n, T.block.k))
         return cudaErrorInvalidValue;
@@ -324,13 +353,17 @@ template <tg_tile T> int launch_oriented(const tg_call *call, void *stream)
     args.a_items = a.items > 1;
     args.b_items = b.items > 1;
     args.partials = (float *)(memory + at.partials);
-    args.tickets = before.tickets = (unsigned *)(memory + at.tickets);
-    before.ticket_count = args.s.cluster > 1 ? 0 : args.s.split;
-    if (before.a.items || before.b.items || before.ticket_count)
-        if (const int error = tg_prepass::launch(before, *call, stream))
+    args.tickets = copied.tickets = (unsigned *)(memory + at.tickets);
+    copied.ticket_count = args.s.cluster > 1 ? 0 : args.s.split;
+    copied.next = (unsigned *)(memory + at.copied);
+    copied.copied = copied.next + 1;
+    const bool is_k_major = !is_turned<T> && a.x_stride == 1 && b.x_stride == 1;
+    divide<T>(&copied, args.s, call, is_k_major);
+    if (copied.pieces() || copied.ticket_count)
+        if (const int error = start_first(copied, *call, stream))
             return error;
     if constexpr (!is_turned<T>) /* else A lies along k */
-        if (a.x_stride == 1)
+        if (is_k_major)
             return start<T, ways{false, false}>(args, call, stream);
     if constexpr (lanes_can_be_slices<T>)
         if (b.x_stride != 1)

@@ -16,16 +16,19 @@ namespace tg_hopper
 {
 
 /* Threads are warps of 32 neighbouring x, and a lane has some x that are 32 apart. */
-template <int Threads>
+template <tg_tile T, ways W>
 __device__ void run_edge(const edge &e, int block, const arguments &p, float *memory)
 {
-    constexpr int warps = Threads / 32, span = TG_EDGE_SPAN, pieces = span / 32;
+    constexpr int warps = shape<T, W>::threads / 32, span = TG_EDGE_SPAN, pieces = span / 32;
     constexpr int at_once = 16; /* k of a warp: what is asked for at once is waited for once */
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int end = (int)tg_min(e.length, (int64_t)(block + 1) * e.width);
     for (int from = block * e.width; from < end; from += span) {
         float sums[pieces] = {};
         for (int k = warp * at_once; k < p.k; k += warps * at_once) {
+            if (copies_on<T, W> && p.copied.go_on()) /* who waits helps */
+                while (!__all_sync(~0u, is_copied(p.copied, k / piece)))
+                    copy_drawn(p.copied, draw(p.copied));
             const float one = k + lane < p.k ? e.one[(k + lane) * e.one_k] : 0;
             float all[at_once][pieces];
 #pragma unroll
@@ -57,13 +60,13 @@ __device__ void run_edge(const edge &e, int block, const arguments &p, float *me
     }
 }
 
-template <int Threads> __device__ void run_edges(const arguments &p, float *memory)
+template <tg_tile T, ways W> __device__ void run_edges(const arguments &p, float *memory)
 {
     const int block = blockIdx.x, of_m = p.edge_of_m.blocks;
     if (block < of_m)
-        run_edge<Threads>(p.edge_of_m, block, p, memory);
+        run_edge<T, W>(p.edge_of_m, block, p, memory);
     else
-        run_edge<Threads>(p.edge_of_n, block - of_m, p, memory);
+        run_edge<T, W>(p.edge_of_n, block - of_m, p, memory);
 }
 
 } /* namespace tg_hopper */

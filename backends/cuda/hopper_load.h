@@ -172,12 +172,35 @@ template <tg_tile T, ways W> struct producer {
         }
     }
 
+    /* Slices of copies, from the first that the work is about: how many are known to be there. Each
+     * lane asks for one. */
+    __device__ int await_copies(int there, int wanted) const
+    {
+        const int first = w.first * (T.block.k / piece);
+        while (there < wanted) {
+            const int slice = there + thread;
+            const bool is_missing =
+                slice < w.steps * (T.block.k / piece) && !is_copied(p.copied, first + slice);
+            const unsigned missing = __ballot_sync(~0u, is_missing);
+            there += missing ? __ffs(missing) - 1 : 32;
+        }
+        asm volatile("fence.proxy.async.global;" ::: "memory");
+        return there;
+    }
+
     __device__ void run() const
     {
-        if (thread >= 32)
+        if (thread >= 32) {
+            if constexpr (copies_on<T, W>)
+                if (p.copied.go_on())
+                    copy_others(p.copied);
             return;
+        }
         turn<S::stages> at;
+        int there = copies_on<T, W> && p.copied.go_on() ? 0 : w.steps * (T.block.k / piece);
         for (int step = 0; step < w.steps; step++, at.next()) {
+            if (const int wanted = (step + 1) * (T.block.k / piece); there < wanted)
+                there = await_copies(there, wanted);
             barrier_wait(&pipe.empty[at.stage], at.parity ^ 1);
             if (thread == 0)
                 fetch(step, at.stage);

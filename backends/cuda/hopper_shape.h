@@ -11,6 +11,7 @@
 #include <cuda_runtime.h>
 
 #include "gpu.h"
+#include "hopper_copy.h"
 #include "launch.h"
 #include "tail.h"
 
@@ -111,20 +112,10 @@ template <tg_tile T, ways W> struct shape {
     static constexpr int producer_registers = blocks == 2 ? 256 - consumer_registers : 40;
 };
 
-/* Division by what the host knows: n / by == n * times >> shift for all n < 2^31 (Granlund and
- * Montgomery, Division by Invariant Integers using Multiplication). */
-struct divisor {
-    unsigned by, times, shift;
-
-    divisor() = default;
-    explicit divisor(int64_t by) : by((unsigned)by), times(0), shift(31)
-    {
-        while (by > (int64_t)1 << (shift - 31))
-            shift++;
-        times = (unsigned)(((uint64_t)1 << shift) / by + 1);
-    }
-    __device__ unsigned of(unsigned n) const { return (unsigned)((uint64_t)n * times >> shift); }
-};
+/* Can it copy while it multiplies? (tail.h) */
+template <tg_tile T, ways W>
+constexpr bool copies_on =
+    !W.a_along_k && !W.b_along_k && tg_can_copy(T.block, shape<T, W>::blocks);
 
 /* How the tiles of C become blocks. The first tiles run whole, one block each; the others are cut
  * into parts of so many steps of block.k, the last part being what is left. All first parts run
@@ -163,6 +154,7 @@ struct edge {
 
 struct arguments {
     CUtensorMap a, b; /* as it lies: two axes, and the item */
+    copies copied;    /* while the others multiply          */
     schedule s;
     edge edge_of_m, edge_of_n;
     int k;
