@@ -197,10 +197,12 @@ template <tg_tile T, ways W> struct producer {
             return;
         }
         turn<S::stages> at;
-        int there = copies_on<T, W> && p.copied.go_on() ? 0 : w.steps * (T.block.k / piece);
+        [[maybe_unused]] int there = 0;
         for (int step = 0; step < w.steps; step++, at.next()) {
-            if (const int wanted = (step + 1) * (T.block.k / piece); there < wanted)
-                there = await_copies(there, wanted);
+            if constexpr (copies_on<T, W>)
+                if (const int wanted = (step + 1) * (T.block.k / piece);
+                    p.copied.go_on() && there < wanted)
+                    there = await_copies(there, wanted);
             barrier_wait(&pipe.empty[at.stage], at.parity ^ 1);
             if (thread == 0)
                 fetch(step, at.stage);
