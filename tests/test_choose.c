@@ -351,6 +351,21 @@ static void test_stream_parts(void)
     CHECK_INT(tg_tail_slots(132, 2, t), 264);
 }
 
+/* Copies go on beside a multiplication that was measured to hide them, and no other. */
+static void test_copies(void)
+{
+    static const struct {
+        int m, n, k, block, goes_on;
+    } cases[] = {{2047, 2047, 2047, 128, 1}, {4097, 4097, 4097, 128, 1}, {8191, 8191, 8191, 128, 0},
+                 {1023, 1023, 1023, 128, 0}, {1101, 1101, 8001, 64, 0},  {129, 4095, 4097, 128, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const tg_mnk block = {cases[i].block, cases[i].block, 32};
+        CHECK_INT(tg_copies_go_on(cases[i].m, cases[i].n, cases[i].k, cases[i].m + cases[i].n,
+                                  block, h200.units, 2),
+                  cases[i].goes_on);
+    }
+}
+
 /* Up to 16 rows stream a large B, along n or along k, through Hopper's copy engine if that can
  * fetch it, and there is enough of it for all units, or for parts that are worth adding; other
  * products leave the row for that alone. */
@@ -485,6 +500,7 @@ int main(int argc, char **argv)
     test_amd();
     test_edges();
     test_stream_parts();
+    test_copies();
     test_thin_on_hopper();
     test_few_rows();
     test_few_rows_far_off();
