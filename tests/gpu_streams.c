@@ -101,7 +101,7 @@ void test_copies(void)
     enum { LANES = 3, HIGH = 2049, BROAD = 2047, DEEP = 1601 };
     const tg_tile tile = tg_tile_at(tg_tile_find("t128x128x32"));
     lane lanes[LANES] = {{NULL, NULL}};
-    product p[LANES] = {{NULL}};
+    product p[LANES] = {{.ctx = NULL}};
     tg_context *ctx = gpu_open(0);
     const int takes_it = !tg_tile_refusal(ctx, &tile, TG_F32);
     tg_close(ctx);
