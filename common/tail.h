@@ -131,9 +131,11 @@ TG_FN int tg_can_copy(tg_mnk block, int64_t resident)
 TG_FN int tg_copies_go_on(int64_t m, int64_t n, int64_t k, int64_t x, tg_mnk block, int64_t units,
                           int64_t resident)
 {
-    const int64_t pieces = tg_ceil_div(x, TG_COPY_PIECE) * tg_ceil_div(k, TG_COPY_PIECE);
-    return tg_can_copy(block, resident) && pieces > 8 * TG_COPIED_FIRST * units &&
-           m * n >= 256 * x && 7 * x < 2 * resident * block.m * block.n;
+    const double pieces =
+        (double)tg_ceil_div(x, TG_COPY_PIECE) * (double)tg_ceil_div(k, TG_COPY_PIECE);
+    return tg_can_copy(block, resident) && pieces > 8.0 * TG_COPIED_FIRST * (double)units &&
+           (double)m * (double)n >= 256.0 * (double)x &&
+           7.0 * (double)x < 2.0 * (double)(resident * block.m * block.n);
 }
 
 #endif
