@@ -224,7 +224,8 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
     const int is_hidden = a.is_k_major && b.is_k_major && copied > 0 && p->batch == 1 &&
                           parts == 1 &&
                           tg_copies_go_on(p->m, p->n, p->k, copied, t.block, l->units, resident);
-    return launches + copies * (is_hidden ? 0.3 : 1) + (tiles > edge ? tiles : edge);
+    const double shown = is_hidden ? 0.3 : 1; /* of the time that copies take */
+    return launches + copies * shown + (tiles > edge ? tiles : edge);
 }
 
 /* Multiplying and moving: the longer of both, and what it does not hide of the shorter. */

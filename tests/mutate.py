@@ -268,6 +268,13 @@ MUTATIONS = [
     ("edges: the column has too few blocks", "common/tail.h",
      "(e.n < n ? tg_ceil_div(e.m, e.width) : 0);\n    return e;",
      "(e.n < n ? e.m / e.width : 0);\n    return e;"),
+    ("copies: few go on", "common/tail.h", "pieces > 8.0 * TG_COPIED_FIRST * (double)units", "1"),
+    ("copies: those that are used too seldom go on", "common/tail.h",
+     "(double)m * (double)n >= 256.0 * (double)x", "1"),
+    ("copies: those that take longer than the first blocks go on", "common/tail.h",
+     "7.0 * (double)x < 2.0 * (double)(resident * block.m * block.n)", "1"),
+    ("copies: they go on beside small blocks", "common/tail.h",
+     "return tg_can_copy(block, resident) && pieces", "return pieces"),
     ("a module of another version is used", "common/modules.c",
      "if (module && strcmp(module->version, tg_version()) == 0 &&", "if (module &&"),
     ("modules are looked for in relative folders", "common/modules.c", "folder[0] != '/' || ", ""),
@@ -276,7 +283,7 @@ MUTATIONS = [
 ]
 FAKES = [f"tests/libfake-{kind}.so"
          for kind in ("good", "version", "context", "table", "null", "empty")]
-SUITES = [("test_tile",), ("test_tile_words",), ("test_choose",), ("test_modules", *FAKES),
+SUITES = [("test_tile",), ("test_tile_words",), ("test_tail",), ("test_choose",), ("test_modules", *FAKES),
           ("test_simt_4x8",), ("test_simt_8x8",), ("test_gemm", "--thin"), ("test_bound", "--thin"),
           ("test_api",)]
 # What a file has no part in needs neither be built nor run.
