@@ -133,7 +133,7 @@ TG_FN int tg_copies_go_on(int64_t m, int64_t n, int64_t k, int64_t x, tg_mnk blo
 {
     const double pieces =
         (double)tg_ceil_div(x, TG_COPY_PIECE) * (double)tg_ceil_div(k, TG_COPY_PIECE);
-    return tg_can_copy(block, resident) && pieces > 8.0 * TG_COPIED_FIRST * (double)units &&
+    return tg_can_copy(block, resident) && pieces > (double)(8 * TG_COPIED_FIRST * units) &&
            (double)m * (double)n >= 256.0 * (double)x &&
            7.0 * (double)x < 2.0 * (double)(resident * block.m * block.n);
 }

@@ -268,7 +268,7 @@ MUTATIONS = [
     ("edges: the column has too few blocks", "common/tail.h",
      "(e.n < n ? tg_ceil_div(e.m, e.width) : 0);\n    return e;",
      "(e.n < n ? e.m / e.width : 0);\n    return e;"),
-    ("copies: few go on", "common/tail.h", "pieces > 8.0 * TG_COPIED_FIRST * (double)units", "1"),
+    ("copies: few go on", "common/tail.h", "pieces > (double)(8 * TG_COPIED_FIRST * units)", "1"),
     ("copies: those that are used too seldom go on", "common/tail.h",
      "(double)m * (double)n >= 256.0 * (double)x", "1"),
     ("copies: those that take longer than the first blocks go on", "common/tail.h",
