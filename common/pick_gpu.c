@@ -221,8 +221,7 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
     const double tiles = split + k * t.block.m * t.block.n * (double)resident / (128 * share);
     const double warps = 4 + (double)tg_tile_threads(t, l->lanes) / 32;
     const double edge = core.blocks ? 3000 + 1.3 * (double)p->k * (double)core.width / warps : 0;
-    const int is_hidden = a.is_k_major && b.is_k_major && copied > 0 && p->batch == 1 &&
-                          parts == 1 &&
+    const int is_hidden = copied > 0 && p->batch == 1 && (parts == 1 || waves > 0) &&
                           tg_copies_go_on(p->m, p->n, p->k, copied, t.block, l->units, resident);
     const double shown = is_hidden ? 0.3 : 1; /* of the time that copies take */
     return launches + copies * shown + (tiles > edge ? tiles : edge);

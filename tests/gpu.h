@@ -30,11 +30,14 @@ int fault_child(void); /* what the program does that test_sticky_error starts */
 typedef struct product {
     tg_context *ctx;
     int64_t m, n, k;
+    int64_t b_k, b_n;           /* strides of B */
     float *host[3], *device[3]; /* A, B, C */
 } product;
 
 /* 0: no memory. What was made is dropped in any case by product_drop. */
 int product_make(product *p, tg_context *ctx, int64_t m, int64_t n, int64_t k);
+/* The same with a B that is stored transposed, in lines of ldb elements. */
+int product_make_nt(product *p, tg_context *ctx, int64_t m, int64_t n, int64_t k, int64_t ldb);
 /* New numbers for A and B, NaN for C. */
 int product_fill(product *p, uint64_t seed);
 tg_status product_start(const product *p);

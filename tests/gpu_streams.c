@@ -94,23 +94,28 @@ void test_streams(void)
 
 /* --------------------------------------------------------------------------------------- copies */
 
-/* So many odd lines that, on Hopper, they are copied while they are multiplied (tail.h), and an
- * edge: on several streams at once, whose blocks wait for copies while others have the device. */
-void test_copies(void)
+/* The tile that copies while it multiplies, on Hopper (tail.h). */
+static const tg_tile *copying_tile(void)
 {
-    enum { LANES = 3, HIGH = 2049, BROAD = 2047, DEEP = 1601 };
-    const tg_tile tile = tg_tile_at(tg_tile_find("t128x128x32"));
-    lane lanes[LANES] = {{NULL, NULL}};
-    product p[LANES] = {{.ctx = NULL}};
+    static tg_tile tile;
+    tile = tg_tile_at(tg_tile_find("t128x128x32"));
     tg_context *ctx = gpu_open(0);
     const int takes_it = !tg_tile_refusal(ctx, &tile, TG_F32);
     tg_close(ctx);
-    if (!takes_it)
-        return;
+    return takes_it ? &tile : NULL;
+}
+
+/* Odd lines, and an edge: on several streams at once, whose blocks wait for copies while others
+ * have the device. The second time the workspace has old copies. */
+static void copy_on_streams(const tg_tile *tile)
+{
+    enum { LANES = 3, HIGH = 2049, BROAD = 2047, DEEP = 1601 };
+    lane lanes[LANES] = {{NULL, NULL}};
+    product p[LANES] = {{.ctx = NULL}};
     for (int i = 0; i < LANES; i++)
-        CHECK(lane_open(&lanes[i], 0) && !tg_force(lanes[i].ctx, &tile) &&
+        CHECK(lane_open(&lanes[i], 0) && !tg_force(lanes[i].ctx, tile) &&
               product_make(&p[i], lanes[i].ctx, HIGH, BROAD, DEEP));
-    for (int i = 0; i < 2 * LANES; i += LANES) { /* the second time the workspace has old copies */
+    for (int i = 0; i < 2 * LANES; i += LANES) {
         for (int j = 0; j < LANES; j++)
             CHECK(product_fill(&p[j], (uint64_t)(i + j)));
         for (int j = 0; j < LANES; j++)
@@ -122,6 +127,38 @@ void test_copies(void)
         product_drop(&p[i]);
         lane_close(&lanes[i]);
     }
+}
+
+/* One operand or both, from each kind of lines, with tiles that are split at the end and without.
+ */
+static void copy_all_kinds(const tg_tile *tile)
+{
+    static const struct {
+        int m, n, k, ldb; /* 0: B is not transposed */
+    } cases[] = {{2303, 2305, 1441, 0},
+                 {1152, 4737, 1440, 0},
+                 {1152, 4736, 1440, 1440},
+                 {1152, 3711, 1760, 1761}};
+    tg_context *ctx = gpu_open(0);
+    CHECK(!tg_force(ctx, tile));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const int m = cases[i].m, n = cases[i].n, k = cases[i].k, ldb = cases[i].ldb;
+        product p;
+        CHECK(ldb ? product_make_nt(&p, ctx, m, n, k, ldb) : product_make(&p, ctx, m, n, k));
+        CHECK_SAY(product_fill(&p, 10 + i) && !product_start(&p) && product_is_right(&p),
+                  "%d x %d x %d, ldb %d: %s", m, n, k, ldb, tg_last_error(ctx));
+        product_drop(&p);
+    }
+    tg_close(ctx);
+}
+
+void test_copies(void)
+{
+    const tg_tile *tile = copying_tile();
+    if (!tile)
+        return;
+    copy_on_streams(tile);
+    copy_all_kinds(tile);
 }
 
 /* --------------------------------------------------------------------------------------- graphs */

@@ -23,21 +23,33 @@ const char *gpu_backend;
 
 static size_t bytes_of(const product *p, int which)
 {
-    const int64_t elements[3] = {p->m * p->k, p->k * p->n, p->m * p->n};
+    const int64_t of_b = p->b_n == 1 ? p->k * p->b_k : p->n * p->b_n;
+    const int64_t elements[3] = {p->m * p->k, of_b, p->m * p->n};
     return (size_t)elements[which] * sizeof(float);
 }
 
-int product_make(product *p, tg_context *ctx, int64_t m, int64_t n, int64_t k)
+static int make(product *p)
 {
-    *p = (product){.ctx = ctx, .m = m, .n = n, .k = k};
     for (int i = 0; i < 3; i++) {
         void *memory = NULL;
         p->host[i] = malloc(bytes_of(p, i));
-        if (!p->host[i] || tg_alloc(ctx, bytes_of(p, i), &memory))
+        if (!p->host[i] || tg_alloc(p->ctx, bytes_of(p, i), &memory))
             return 0;
         p->device[i] = memory;
     }
     return 1;
+}
+
+int product_make(product *p, tg_context *ctx, int64_t m, int64_t n, int64_t k)
+{
+    *p = (product){.ctx = ctx, .m = m, .n = n, .k = k, .b_k = n, .b_n = 1};
+    return make(p);
+}
+
+int product_make_nt(product *p, tg_context *ctx, int64_t m, int64_t n, int64_t k, int64_t ldb)
+{
+    *p = (product){.ctx = ctx, .m = m, .n = n, .k = k, .b_k = 1, .b_n = ldb};
+    return make(p);
 }
 
 int product_fill(product *p, uint64_t seed)
@@ -57,20 +69,32 @@ int product_fill(product *p, uint64_t seed)
 
 tg_status product_start(const product *p)
 {
-    return tg_sgemm(p->ctx, TG_ROW_MAJOR, TG_NO_TRANS, TG_NO_TRANS, p->m, p->n, p->k, 1,
-                    p->device[0], p->k, p->device[1], p->n, 0, p->device[2], p->n);
+    const int is_nt = p->b_n != 1;
+    return tg_sgemm(p->ctx, TG_ROW_MAJOR, TG_NO_TRANS, is_nt ? TG_TRANS : TG_NO_TRANS, p->m, p->n,
+                    p->k, 1, p->device[0], p->k, p->device[1], is_nt ? p->b_n : p->b_k, 0,
+                    p->device[2], p->n);
+}
+
+/* Of row i of C. */
+static void add_row(const product *p, int64_t i, float *row)
+{
+    const float *a = p->host[0] + i * p->k, *b = p->host[1];
+    for (int64_t j = 0; p->b_n != 1 && j < p->n; j++)
+        for (int64_t x = 0; x < p->k; x++)
+            row[j] += a[x] * b[j * p->b_n + x];
+    for (int64_t x = 0; p->b_n == 1 && x < p->k; x++)
+        for (int64_t j = 0; j < p->n; j++)
+            row[j] += a[x] * b[x * p->b_k + j];
 }
 
 int product_is_right(product *p)
 {
-    const float *a = p->host[0], *b = p->host[1], *c = p->host[2];
+    const float *c = p->host[2];
     float *row = malloc((size_t)p->n * sizeof *row);
     int ok = row && p->device[2] && !tg_download(p->ctx, p->host[2], p->device[2], bytes_of(p, 2));
     for (int64_t i = 0; ok && i < p->m; i++) {
         memset(row, 0, (size_t)p->n * sizeof *row);
-        for (int64_t x = 0; x < p->k; x++)
-            for (int64_t j = 0; j < p->n; j++)
-                row[j] += a[i * p->k + x] * b[x * p->n + j];
+        add_row(p, i, row);
         for (int64_t j = 0; j < p->n; j++)
             ok = ok && row[j] == c[i * p->n + j];
     }

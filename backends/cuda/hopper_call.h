@@ -38,18 +38,6 @@ struct operand {
     bool may_along_k; /* may it be fetched along k?             */
 };
 
-inline operand operand_a(const tg_call *c)
-{
-    return {(const float *)c->a,
-            c->a_row,
-            c->a_col,
-            c->a_item,
-            (int)c->m,
-            (int)c->k,
-            c->a_item == 0 ? 1 : (int)c->batch,
-            true};
-}
-
 /* How it gets into shared memory: as the loop wants it, along k, or straight from a copy. */
 enum class way { straight, along_k, copied };
 
@@ -73,24 +61,54 @@ inline way way_of(const operand &o)
                                                     : way::copied;
 }
 
-/* A may always lie along k, B if A does and lanes can be slices. */
+inline operand described(const void *data, int64_t x_stride, int64_t k_stride, int64_t item_stride,
+                         int64_t x, const tg_call *c, bool may_along_k)
+{
+    const int items = item_stride == 0 ? 1 : (int)c->batch;
+    return {(const float *)data, x_stride, k_stride,   item_stride, (int)x,
+            (int)c->k,           items,    may_along_k};
+}
+
+inline operand described_a(const tg_call *c, bool may_along_k)
+{
+    return described(c->a, c->a_row, c->a_col, c->a_item, c->m, c, may_along_k);
+}
+
+inline operand described_b(const tg_call *c, bool may_along_k)
+{
+    return described(c->b, c->b_col, c->b_row, c->b_item, c->n, c, may_along_k);
+}
+
+/* Do copies go on while tiles are multiplied that begin with the first k? (tail.h) */
+template <tg_tile T> bool can_go_on(const tg_call *c, int64_t x)
+{
+    constexpr int blocks = shape<T, ways{}>::blocks;
+    const int64_t units = tg_max(1, c->units);
+    const int64_t tiles = tg_ceil_div(tg_without_edge(c->m, T.block.m), T.block.m) *
+                          tg_ceil_div(tg_without_edge(c->n, T.block.n), T.block.n);
+    return c->batch == 1 && c->splits == 1 &&
+           (c->tail == TG_TAIL_WHOLE || tiles >= units * blocks) &&
+           tg_copies_go_on(c->m, c->n, c->k, x, T.block, units, blocks);
+}
+
+/* Operands that lie k-major have the best loop: if B is copied, and without loss of time, A is too.
+ * Else A may lie along k, and B if A does and lanes can be slices. */
+template <tg_tile T> operand operand_a(const tg_call *c)
+{
+    const bool b_is_copied = !lanes_can_be_slices<T> && !engine_takes(described_b(c, false), false);
+    return described_a(c, !(b_is_copied && can_go_on<T>(c, c->m + c->n)));
+}
+
 template <tg_tile T> operand operand_b(const tg_call *c)
 {
-    return {(const float *)c->b,
-            c->b_col,
-            c->b_row,
-            c->b_item,
-            (int)c->n,
-            (int)c->k,
-            c->b_item == 0 ? 1 : (int)c->batch,
-            lanes_can_be_slices<T> && way_of(operand_a(c)) == way::along_k};
+    return described_b(c, lanes_can_be_slices<T> && way_of(operand_a<T>(c)) == way::along_k);
 }
 
 /* If only B lies along k, or both do, may not, and A is the smaller copy, C' = B'A' is multiplied.
  */
 template <tg_tile T> bool is_to_turn(const tg_call *c)
 {
-    const operand a = operand_a(c), b = operand_b<T>(c);
+    const operand a = operand_a<T>(c), b = operand_b<T>(c);
     return writes_columns<T> && way_of(b) == way::copied && engine_takes(b, true) &&
            !(engine_takes(a, true) && c->m >= c->n);
 }
@@ -99,7 +117,7 @@ template <tg_tile T> bool is_to_turn(const tg_call *c)
 template <tg_tile T> bool lie_k_major(tg_call c)
 {
     c.a = c.b = nullptr;
-    return way_of(operand_a(&c)) != way::along_k && way_of(operand_b<T>(&c)) != way::along_k;
+    return way_of(operand_a<T>(&c)) != way::along_k && way_of(operand_b<T>(&c)) != way::along_k;
 }
 
 inline int64_t copy_pitch(const operand &o) { return tg_round_up(o.x, 32); }
@@ -148,19 +166,21 @@ template <tg_tile T> schedule schedule_of(const tg_call *call)
     return s;
 }
 
-/* How many slices are copied first. */
-template <tg_tile T> void divide(copies *c, const schedule &s, const tg_call *call, bool is_k_major)
+/* How many slices are copied first. The others, if there are any, while tiles are multiplied that
+ * begin with the first k: parts of tiles come after them, and none is early. */
+template <tg_tile T> void divide(copies *c, schedule *s, const tg_call *call, bool is_k_major)
 {
     const int64_t x = (c->a.items ? call->m : 0) + (c->b.items ? call->n : 0);
     if (x == 0)
         return;
-    c->of_item = divisor(s.steps * (T.block.k / piece));
+    c->of_item = divisor(s->steps * (T.block.k / piece));
     c->of_slice = divisor(c->pieces());
     c->of_draw = divisor(tg_ceil_div(c->pieces(), drawn_at_once));
     c->all = c->first = c->of_item.by * (unsigned)tg_max(c->a.items, c->b.items);
-    if (is_k_major && call->batch == 1 && s.parts == 1 &&
-        tg_copies_go_on(call->m, call->n, call->k, x, T.block, s.units, shape<T, ways{}>::blocks))
-        c->first = (unsigned)tg_ceil_div(TG_COPIED_FIRST * s.units, c->pieces());
+    if (is_k_major && can_go_on<T>(call, x)) {
+        c->first = (unsigned)tg_ceil_div(TG_COPIED_FIRST * s->units, c->pieces());
+        s->early = 0;
+    }
 }
 
 /* The workspace: copy of A, copy of B, partial tiles, tickets, how much of each slice is copied. */
@@ -170,7 +190,7 @@ template <tg_tile T> struct layout {
     layout(const tg_call *call, const schedule &s)
     {
         a = 0;
-        b = a + copy_bytes(operand_a(call));
+        b = a + copy_bytes(operand_a<T>(call));
         partials = b + copy_bytes(operand_b<T>(call));
         tickets = partials + s.split * s.parts * T.block.m * T.block.n * sizeof(float);
         copied = tickets + s.split * sizeof(unsigned);
@@ -343,7 +363,7 @@ template <tg_tile T> int launch_oriented(const tg_call *call, void *stream)
     gather<T, ways{true, false}>(args.s, call);
     char *memory = (char *)call->workspace;
     copies &copied = args.copied;
-    const operand a = fetched(operand_a(call), memory + at.a, &copied.a);
+    const operand a = fetched(operand_a<T>(call), memory + at.a, &copied.a);
     const operand b = fetched(operand_b<T>(call), memory + at.b, &copied.b);
     if (!encode(encoder, &args.a, a, T.block.m, T.block.k) ||
         !encode(encoder, &args.b, b, T.block.n, T.block.k))
@@ -358,7 +378,7 @@ template <tg_tile T> int launch_oriented(const tg_call *call, void *stream)
     copied.next = (unsigned *)(memory + at.copied);
     copied.copied = copied.next + 1;
     const bool is_k_major = !is_turned<T> && a.x_stride == 1 && b.x_stride == 1;
-    divide<T>(&copied, args.s, call, is_k_major);
+    divide<T>(&copied, &args.s, call, is_k_major);
     if (copied.pieces() || copied.ticket_count)
         if (const int error = start_first(copied, *call, stream))
             return error;

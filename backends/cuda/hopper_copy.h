@@ -13,10 +13,10 @@
  * in the multiplication, by warps that have nothing else to do:
  *
  *   first kernel     | 0 1 2 |
- *   multiplication           | 3 4 5 6 7 8 9         copied
+ *   multiplication           | 3 4 5   6   7  ...   copied, not much faster than is needed
  *                            | 0 1   2   3   4  ...  multiplied
  *
- * No warp that copies waits for another, so those that wait for a slice get it, however few blocks
+ * No warp that has begun a piece waits, so those that wait for a slice get it, however few blocks
  * of the grid the device may run at once. */
 #ifndef TG_HOPPER_COPY_H
 #define TG_HOPPER_COPY_H
@@ -118,18 +118,14 @@ __device__ inline bool is_copied(const copies &c, int slice)
     return pieces >= c.of_slice.by;
 }
 
-/* The multiplication's warps draw some pieces of a slice at a time. The number is lane 0's. */
-__device__ inline unsigned draw(const copies &c)
+/* The multiplication's warps draw some pieces of a slice at a time, and copy them. Their lane 0
+ * draws. Returns the slice, or -1 if there was nothing left. */
+__device__ inline int copy_some(const copies &c)
 {
-    return threadIdx.x % 32 == 0 ? atomicAdd(c.next, 1) : 0;
-}
-
-/* Copies what was drawn. False if there was nothing left. */
-__device__ inline bool copy_drawn(const copies &c, unsigned drawn)
-{
+    const unsigned drawn = threadIdx.x % 32 == 0 ? atomicAdd(c.next, 1) : 0;
     const unsigned number = __shfl_sync(~0u, drawn, 0) + c.first * c.of_draw.by;
     if (number >= c.all * c.of_draw.by)
-        return false;
+        return -1;
     const unsigned slice = c.of_draw.of(number);
     const int first = (int)(number - slice * c.of_draw.by) * drawn_at_once;
     const int end = (int)tg_min(first + drawn_at_once, c.of_slice.by);
@@ -142,14 +138,18 @@ __device__ inline bool copy_drawn(const copies &c, unsigned drawn)
         asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(c.copied + slice),
                      "r"(end - first)
                      : "memory");
-    return true;
+    return (int)slice;
 }
 
-/* Copies until nothing is left that nobody has begun. */
-__device__ inline void copy_others(const copies &c)
+/* Copies until nothing is left that nobody has begun. In haste it would disturb the loop: one warp
+ * goes so many slices ahead of what its block fetches, the others help where it falls behind. */
+__device__ inline void copy_others(const copies &c, bool is_first, unsigned *fetched)
 {
-    for (unsigned drawn = draw(c), next; next = draw(c), copy_drawn(c, drawn); drawn = next)
-        ;
+    const unsigned ahead = is_first ? 32 : 8;
+    for (int slice; (slice = copy_some(c)) >= 0;)
+        if (threadIdx.x % 32 == 0)
+            while (slice > atomicOr(fetched, 0) + ahead)
+                __nanosleep(2000);
 }
 
 constexpr int copiers = 256; /* threads */

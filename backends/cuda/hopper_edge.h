@@ -26,9 +26,9 @@ __device__ void run_edge(const edge &e, int block, const arguments &p, float *me
     for (int from = block * e.width; from < end; from += span) {
         float sums[pieces] = {};
         for (int k = warp * at_once; k < p.k; k += warps * at_once) {
-            if (copies_on<T, W> && p.copied.go_on()) /* who waits helps */
+            if (shape<T, W>::copies_on && p.copied.go_on()) /* who waits helps */
                 while (!__all_sync(~0u, is_copied(p.copied, k / piece)))
-                    copy_drawn(p.copied, draw(p.copied));
+                    copy_some(p.copied);
             const float one = k + lane < p.k ? e.one[(k + lane) * e.one_k] : 0;
             float all[at_once][pieces];
 #pragma unroll

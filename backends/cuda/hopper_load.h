@@ -16,6 +16,8 @@
 #ifndef TG_HOPPER_LOAD_H
 #define TG_HOPPER_LOAD_H
 
+#include <climits>
+
 #include "hopper_shape.h"
 
 namespace tg_hopper
@@ -83,11 +85,12 @@ template <int Threads> __device__ void meet()
 template <class S> struct pipeline {
     float *stages;
     uint64_t *full, *empty;
-    unsigned *last;
+    unsigned *last, *fetched; /* slice of copies */
 
     __device__ explicit pipeline(float *memory)
         : stages(memory), full(reinterpret_cast<uint64_t *>(memory + S::floats)),
-          empty(full + S::stages), last(reinterpret_cast<unsigned *>(full + S::barriers))
+          empty(full + S::stages), last(reinterpret_cast<unsigned *>(full + S::barriers)),
+          fetched(last + 1)
     {
     }
     __device__ void init(int consumer_threads) const
@@ -96,6 +99,8 @@ template <class S> struct pipeline {
             barrier_init(&full[stage], 1);
             barrier_init(&empty[stage], consumer_threads / 32);
         }
+        if constexpr (S::copies_on)
+            *fetched = 0;
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
 
@@ -191,23 +196,28 @@ template <tg_tile T, ways W> struct producer {
     __device__ void run() const
     {
         if (thread >= 32) {
-            if constexpr (copies_on<T, W>)
+            if constexpr (S::copies_on)
                 if (p.copied.go_on())
-                    copy_others(p.copied);
+                    copy_others(p.copied, thread < 64, pipe.fetched);
             return;
         }
         turn<S::stages> at;
         [[maybe_unused]] int there = 0;
         for (int step = 0; step < w.steps; step++, at.next()) {
-            if constexpr (copies_on<T, W>)
+            if constexpr (S::copies_on)
                 if (const int wanted = (step + 1) * (T.block.k / piece);
                     p.copied.go_on() && there < wanted)
                     there = await_copies(there, wanted);
             barrier_wait(&pipe.empty[at.stage], at.parity ^ 1);
-            if (thread == 0)
+            if (thread == 0) {
                 fetch(step, at.stage);
+                if constexpr (S::copies_on)
+                    atomicExch(pipe.fetched, (w.first + step) * (T.block.k / piece));
+            }
             __syncwarp();
         }
+        if (S::copies_on && thread == 0)
+            atomicExch(pipe.fetched, INT_MAX); /* nobody who copies holds back any more */
         prefetch_c();
     }
 };

@@ -104,18 +104,17 @@ template <tg_tile T, ways W> struct shape {
     static constexpr int stages = T.stages;
     static constexpr int floats = (int)tg_max(stages * stage, slices<T> *slice_pitch<T, W>);
     static constexpr int barriers = 2 * stages;
-    static constexpr int bytes = floats * 4 + barriers * 8 + 8; /* and a word: who is last */
+    static constexpr int bytes = floats * 4 + barriers * 8 + 8; /* and two words */
     static constexpr int alone = (int)tg_max(bytes, 116 << 10); /* too much for two blocks */
     static_assert(floats <= memory);
 
-    static constexpr int consumer_registers = blocks == 2 && !W.a_along_k ? 216 : 232;
+    static constexpr int consumer_registers =
+        blocks == 2 && (!W.a_along_k || T.slices == 1) ? 216 : 232;
     static constexpr int producer_registers = blocks == 2 ? 256 - consumer_registers : 40;
-};
 
-/* Can it copy while it multiplies? (tail.h) */
-template <tg_tile T, ways W>
-constexpr bool copies_on =
-    !W.a_along_k && !W.b_along_k && tg_can_copy(T.block, shape<T, W>::blocks);
+    /* Can it copy while it multiplies? (tail.h) */
+    static constexpr bool copies_on = !W.a_along_k && !W.b_along_k && tg_can_copy(T.block, blocks);
+};
 
 /* How the tiles of C become blocks. The first tiles run whole, one block each; the others are cut
  * into parts of so many steps of block.k, the last part being what is left. All first parts run
