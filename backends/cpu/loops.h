@@ -116,19 +116,22 @@ static void find_b(const tg_job *j, const staged *b, int64_t panel, int64_t k, i
 }
 
 /* Rows of A from memory, with few columns of B: while some are multiplied, the kernel fetches those
- * of the next tile, one after the other. It does so with whole vectors of columns, for which panels
- * have room, or if half of the last one is enough. */
+ * of the next tile, one after the other; with whole panels, which leave it half the time, a line of
+ * each and then the next: a core that sees rows read goes on along them by itself. It does so with
+ * whole vectors of columns, for which panels have room, or if half of the last one is enough. */
 static void fetch_rows(const tg_job *j, const staged *a, int64_t panel, tg_step *s)
 {
-    const int64_t vec = j->tile.vec;
+    enum { LINES = TG_PIECE / TG_COMING_STEPS };
+    const int64_t vec = j->tile.vec, row = a->line_stride * a->bytes;
     const int is_last = a->lines.begin + (panel + 1) * a->line >= j->p->m;
-    s->coming = is_last ? NULL : (const char *)s->a + a->line * a->line_stride * a->bytes;
-    s->coming_row = a->line * a->bytes;
-    s->coming_steps = tg_ceil_div(s->k, a->line);
-    s->coming_jump = a->line_stride * a->bytes - s->coming_steps * s->coming_row;
-    s->coming_next = 0;
     if (2 * (s->columns % vec) > vec)
         s->columns = (int)tg_round_up(s->columns, vec);
+    const int is_whole = s->columns == j->kernel.columns && s->b_row == s->columns;
+    s->coming = is_last ? NULL : (const char *)s->a + a->line * row;
+    s->coming_row = is_whole ? row : a->line * a->bytes;
+    s->coming_steps = tg_ceil_div(s->k, a->line);
+    s->coming_jump = is_whole ? LINE - LINES * row : row - s->coming_steps * s->coming_row;
+    s->coming_next = 0;
 }
 
 /* One warp tile of a block, over one slice of its k. */
