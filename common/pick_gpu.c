@@ -276,8 +276,9 @@ static int is_for_engine(const tg_problem *p, const tg_limits *l, int bytes)
     const int is_whole = p->n >= 44 * l->units;
     return l->matrix == 16 && bytes == 4 && p->m > 8 && p->m <= 16 && p->batch == 1 &&
            p->c.col_stride == 1 && p->n >= 3 * l->units && p->k >= (1 << 21) / p->n &&
-           p->k >= (is_whole ? 400 : 1536) && p->k / 16 < p->n && is_fetched_as_it_lies(p->a) &&
-           is_fetched_as_it_lies(p->b) && !(p->flags & TG_BATCH_INVARIANT);
+           p->k >= (is_whole ? 400 : 1536) && (p->k / 16 < p->n || p->k >= 1 << 15) &&
+           is_fetched_as_it_lies(p->a) && is_fetched_as_it_lies(p->b) &&
+           !(p->flags & TG_BATCH_INVARIANT);
 }
 
 /* A row or column, or up to 16 of them, times a large matrix: memory is the limit, the row with
