@@ -270,13 +270,15 @@ static int is_fetched_as_it_lies(tg_input x)
 
 /* Nine rows or more times a large B that the engine fetches as it lies: its pipeline has more bytes
  * on their way than registers can hold, and the block of 16 rows is made for it. But its tiles, if
- * they do not fill the device whole, are split, at most in 16, and that takes its time. */
+ * they do not fill the device whole, are split, at most in 16, and that takes its time. With much k
+ * it does not matter, and five rows of a B in rows are enough. */
 static int is_for_engine(const tg_problem *p, const tg_limits *l, int bytes)
 {
-    const int is_whole = p->n >= 44 * l->units;
-    return l->matrix == 16 && bytes == 4 && p->m > 8 && p->m <= 16 && p->batch == 1 &&
+    const int is_whole = p->n >= 44 * l->units, is_long = p->k >= 1 << 15;
+    const int least_m = is_long && p->b.col_stride == 1 ? 5 : 9;
+    return l->matrix == 16 && bytes == 4 && p->m >= least_m && p->m <= 16 && p->batch == 1 &&
            p->c.col_stride == 1 && p->n >= 3 * l->units && p->k >= (1 << 21) / p->n &&
-           p->k >= (is_whole ? 400 : 1536) && (p->k / 16 < p->n || p->k >= 1 << 15) &&
+           p->k >= (is_whole ? 400 : 1536) && (p->k / 16 < p->n || is_long) &&
            is_fetched_as_it_lies(p->a) && is_fetched_as_it_lies(p->b) &&
            !(p->flags & TG_BATCH_INVARIANT);
 }

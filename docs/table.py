@@ -14,7 +14,7 @@ unless others are named) the lines up to `<!-- end -->` are replaced after
     <!-- groups NAME -->     by one line too, with each group of its problems beside the best peer
 
 A name without a log is an error. A pattern that no log fits leaves what stands there. With --check
-nothing is written, and a file that is not up to date is an error.
+nothing is written, and a file that is not up to date is an error, as is a link from it to no file.
 """
 import argparse
 import fnmatch
@@ -25,6 +25,7 @@ import statistics
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+LINK = re.compile(r"\]\(([^)#\s:]+)[)#]")
 BLOCK = re.compile(r"(<!-- (table|summary|groups) ([\w.*?-]+) -->\n)(.*?)(<!-- end -->)", re.S)
 FEW = 4
 
@@ -205,6 +206,10 @@ def fill_in(text, folder, here):
     return BLOCK.sub(fill_block, text)
 
 
+def dead_links(text, here):
+    return [link for link in LINK.findall(text) if not os.path.exists(os.path.join(here, link))]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--check", action="store_true", help="only say whether it is up to date")
@@ -217,7 +222,12 @@ def main():
     for path in options.files:
         with open(path, encoding="utf-8") as file:
             before = file.read()
-        after = fill_in(before, options.results, os.path.dirname(os.path.abspath(path)))
+        here = os.path.dirname(os.path.abspath(path))
+        after = fill_in(before, options.results, here)
+        if options.check:
+            for link in dead_links(before, here):
+                print(f"table.py: {path} links to {link}, which is not there", file=sys.stderr)
+                stale = 1
         if options.check and after != before:
             print(f"table.py: {path} is not what the logs say: run docs/table.py", file=sys.stderr)
             stale = 1

@@ -180,6 +180,8 @@ def test_tables(t):
     t.expect(run("--check").returncode == 1, "--check sees that it is stale")
     t.expect(run().returncode == 0 and run("--check").returncode == 0, "then it is up to date")
     page = Path("page.md").read_text()
+    Path("page.md").write_text(page + "[gone](gone.json)")
+    t.expect("links to gone.json" in run("--check").stdout, "a link to no file is an error")
     for says in [r"^\| 8 · 3 \| [\d.]+ \| \d+ % \|$", r"^\| 9 × 8 × 7 · 3 \|",
                  r": \[2001-01-01-race.json\]\(2001-01-01-race.json\)$",
                  r"^\| `v0_global` \| .* 1.0 ", r"^\| geometric mean ", "^### race-all$",
