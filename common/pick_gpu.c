@@ -23,7 +23,7 @@
 static const double unit_threads = 2048;
 static const double bytes_per_cycle = 17; /* of slow memory, for each unit */
 static const double cycles_of_launch = 2100;
-static const double cycles_of_tail = 16000; /* split, of matrix rows */
+static const double cycles_of_tail = 18850; /* split, of matrix rows */
 
 /* Multiply-adds a cycle that a unit does at best, and what keeps it from them: cycles of an operand
  * that is loaded to registers, in multiply-adds; bytes that it can stage in a cycle; cycles that a
@@ -51,7 +51,7 @@ static family family_of(int row, tg_tile t, int bytes)
 {
     const family batch = {91.5, 0.39, 28.2, 3780, 0, 0};
     const family plain = {70, 3.4, 30, 3000, 22400, 0};
-    const family matrix = {128, 0, 120, 2000, 8000, 0.05},
+    const family matrix = {128, 0, 120, 1274, 8000, 0.038},
                  plain_f64 = {36, 3.4, 30, 2000, 22400, 0};
     if (!tg_tile_is_fma(t))
         return matrix;
@@ -95,7 +95,7 @@ static double rate(const tg_problem *p, int row, tg_tile t, const tg_limits *l, 
     const double staged = is_slow * bytes * (1.0 / t.block.m + 1.0 / t.block.n);
     const double warps = blocks * (double)tg_tile_threads(t, l->lanes) /
                          (4 * 32); /* of 32 lanes, on each of 4 schedulers; 64 lanes are as good */
-    const double awake = warps >= 1.6 ? 1 : 0.07 + 0.565 * warps;
+    const double awake = warps >= 1.53 ? 1 : 0.052 + 0.62 * warps;
     return awake / ((1 + loads) / f.fmas + staged / f.bytes);
 }
 
@@ -250,7 +250,7 @@ static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *
         const double fullest = (double)tg_ceil_div((int64_t)left, l->units); /* blocks on a unit */
         const int is_split = plan->tail != TG_TAIL_WHOLE && waves > 0;
         const double parts = is_split ? (double)(int64_t)(slots / left) : 1;
-        sum += fullest * work / rate(p, plan->row, t, l, bytes, fullest) / parts + parts * f.block;
+        sum += fullest * work / rate(p, plan->row, t, l, bytes, fullest) / parts + (1 + 0.77 * (parts - 1)) * f.block;
         sum += parts > 1 ? cycles_of_tail : 0;
     }
     const double a = (double)p->m * (double)p->k, b = (double)p->k * (double)p->n;
