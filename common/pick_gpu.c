@@ -250,7 +250,8 @@ static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *
         const double fullest = (double)tg_ceil_div((int64_t)left, l->units); /* blocks on a unit */
         const int is_split = plan->tail != TG_TAIL_WHOLE && waves > 0;
         const double parts = is_split ? (double)(int64_t)(slots / left) : 1;
-        sum += fullest * work / rate(p, plan->row, t, l, bytes, fullest) / parts + (1 + 0.77 * (parts - 1)) * f.block;
+        sum += fullest * work / rate(p, plan->row, t, l, bytes, fullest) / parts +
+               (1 + 0.77 * (parts - 1)) * f.block;
         sum += parts > 1 ? cycles_of_tail : 0;
     }
     const double a = (double)p->m * (double)p->k, b = (double)p->k * (double)p->n;
