@@ -261,7 +261,9 @@ tg_status tg_have_workspace(tg_context *ctx, size_t bytes)
 
 static tg_status run(tg_context *ctx, const tg_problem *p)
 {
-    if (tg_have_workspace(ctx, ctx->plan_bytes) || ctx->backend->gemm(ctx, p, &ctx->plan))
+    const tg_backend *backend = ctx->backend;
+    if ((backend->check && backend->check(ctx, p)) || tg_have_workspace(ctx, ctx->plan_bytes) ||
+        backend->gemm(ctx, p, &ctx->plan))
         return ctx->status;
     return tg_succeed(ctx);
 }

@@ -94,9 +94,11 @@ struct tg_backend {
     const char *(*missing)(const tg_context *ctx, tg_tile tile, tg_type type);
     /* Bytes of device memory that gemm needs. */
     size_t (*workspace)(const tg_context *ctx, const tg_problem *p, const tg_plan *plan);
-    /* The problem is checked, a GPU's C has col_stride 1 unless neither of its strides is 1, and m,
-     * n and batch are positive. With k == 0 or alpha == 0, A and B must not be read.
-     * ctx->workspace holds at least workspace() bytes, aligned to 64. */
+    /* NULL: all memory will do. Can the device take the data where they lie? */
+    tg_status (*check)(tg_context *ctx, const tg_problem *p);
+    /* The problem is checked, also by check, a GPU's C has col_stride 1 unless neither of its
+     * strides is 1, and m, n and batch are positive. With k == 0 or alpha == 0, A and B must not be
+     * read. ctx->workspace holds at least workspace() bytes, aligned to 64. */
     tg_status (*gemm)(tg_context *ctx, const tg_problem *p, const tg_plan *plan);
     /* NULL: gemm for one after the other. The problem, of batch 1, for each item: with its data. */
     tg_status (*gemm_items)(tg_context *ctx, const tg_problem *p, const tg_plan *plan,

@@ -84,20 +84,40 @@ static tg_status plan_item(tg_context *ctx, const list *l, int64_t x, tg_problem
     return TG_OK;
 }
 
+/* A problem's data, where planning exchanges A and B. */
+static tg_item as_planned(const tg_context *ctx, tg_item data)
+{
+    return ctx->is_swapped ? (tg_item){data.b, data.a, data.c} : data;
+}
+
+static void set_data(tg_problem *p, tg_item data)
+{
+    p->a.data = data.a, p->b.data = data.b, p->c.data = data.c;
+}
+
+/* Can the device take it where it lies? */
+static tg_status check_place(tg_context *ctx, const tg_problem *p)
+{
+    return ctx->backend->check && !tg_problem_is_empty(p) ? ctx->backend->check(ctx, p) : TG_OK;
+}
+
 static tg_status check_all(tg_context *solo, const list *l, need *all)
 {
     const tg_problem *last = NULL;
     double flops = 0;
+    tg_problem p;
     for (int64_t x = 0; x < l->count; x++, all->flops += flops) {
         const tg_item data = data_at(l, x);
-        tg_problem p;
-        if (is_alike(solo, problem_at(l, x), last) && tg_item_is_plain(solo, &data))
-            continue;
-        if (plan_item(solo, l, x, &p, 1, &last)) {
+        const int alike = is_alike(solo, problem_at(l, x), last) && tg_item_is_plain(solo, &data);
+        if (alike)
+            set_data(&p, as_planned(solo, data));
+        if ((!alike && plan_item(solo, l, x, &p, 1, &last)) || check_place(solo, &p)) {
             char sentence[300];
             snprintf(sentence, sizeof sentence, "%.290s", solo->error);
             return tg_fail(solo, solo->status, "item %" PRId64 ": %s", x, sentence);
         }
+        if (alike)
+            continue;
         flops = tg_flops_of(&p);
         const size_t bytes = tg_problem_is_empty(&p) ? 0 : solo->plan_bytes;
         all->slice = bytes > all->slice ? bytes : all->slice;
@@ -113,7 +133,7 @@ static void run_items(tg_context *ctx, tg_problem *p, const tg_item *items, int6
         return;
     }
     for (int64_t x = 0; x < count && !ctx->status; x++) {
-        p->a.data = items[x].a, p->b.data = items[x].b, p->c.data = items[x].c;
+        set_data(p, items[x]);
         ctx->backend->gemm(ctx, p, &ctx->plan);
     }
 }
@@ -137,9 +157,7 @@ static void run_some(tg_context *ctx, const list *l, int64_t begin, int64_t end,
             return;
         if (tg_problem_is_empty(&p) || tg_flops_of(&p) <= over || tg_flops_of(&p) > most)
             continue;
-        items[count++] = !alike            ? (tg_item){p.a.data, p.b.data, p.c.data}
-                         : ctx->is_swapped ? (tg_item){data.b, data.a, data.c}
-                                           : data;
+        items[count++] = alike ? as_planned(ctx, data) : (tg_item){p.a.data, p.b.data, p.c.data};
     }
     if (count > 0)
         run_items(ctx, &p, items, count);

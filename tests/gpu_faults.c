@@ -77,11 +77,36 @@ static void check_odd_address(tg_context *ctx)
     product_drop(&p);
 }
 
+/* Of a list with one such item, none is queued. */
+static void check_odd_item(tg_context *ctx)
+{
+    product p;
+    if (CHECK(product_make(&p, ctx, 5, 6, 7)) && CHECK(product_fill(&p, 3))) {
+        tg_problem one = TG_PROBLEM_INIT;
+        float first, now;
+        one.m = p.m, one.n = p.n, one.k = p.k;
+        one.a.row_stride = p.k, one.b.row_stride = p.b_k, one.c.row_stride = p.n;
+        one.a.col_stride = one.b.col_stride = one.c.col_stride = 1;
+        const void *a[] = {p.device[0], p.device[0]};
+        const void *b[] = {p.device[1], (char *)p.device[1] + 2};
+        void *c[] = {p.device[2], p.device[2]};
+        CHECK(!tg_download(ctx, &first, p.device[2], sizeof first));
+        CHECK_INT(tg_gemm_pointers(ctx, &one, a, b, c, 2), TG_BAD_ARGUMENT);
+        CHECK_TEXT(tg_last_error(ctx), "item 1: b = ");
+        CHECK(!tg_download(ctx, &now, p.device[2], sizeof now) &&
+              memcmp(&first, &now, sizeof now) == 0);
+        CHECK_SAY(!tg_gemm_pointers(ctx, &one, a, b, c, 1) && product_is_right(&p), "%s",
+                  tg_last_error(ctx));
+    }
+    product_drop(&p);
+}
+
 void test_memory(void)
 {
     tg_context *ctx = gpu_open(0);
     check_host_memory(ctx);
     check_odd_address(ctx);
+    check_odd_item(ctx);
     void *memory = ctx;
     const tg_status status = tg_alloc(ctx, (size_t)1 << 50, &memory);
     CHECK_INT(status, TG_OUT_OF_MEMORY);

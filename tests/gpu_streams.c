@@ -264,6 +264,25 @@ static void wait_for_both(lane *l, void *other)
     product_drop(&p);
 }
 
+/* Also where calls on the next were captured first, which could not wait. */
+static void wait_after_capture(lane *l, void *other)
+{
+    product p;
+    void *graph = NULL;
+    if (CHECK(product_make(&p, l->ctx, 16, 16, 16)) && CHECK(product_fill(&p, 6))) {
+        CHECK(!tg_set_stream(l->ctx, l->stream));
+        for (int call = 0; call < 500; call++)
+            CHECK(!product_start(&p));
+        CHECK_INT(gpu.capture_begin(other, 0), 0);
+        CHECK(!tg_set_stream(l->ctx, other) && !product_start(&p));
+        CHECK_INT(gpu.capture_end(other, &graph), 0);
+        CHECK(!product_start(&p) && !gpu.stream_wait(other));
+        CHECK_INT(gpu.stream_ask(l->stream), 0);
+        CHECK(graph && gpu.graph_destroy(graph) == 0);
+    }
+    product_drop(&p);
+}
+
 /* The workspace of a context is used on one stream, and then on the next: that one waits. */
 void test_order(void)
 {
@@ -280,8 +299,10 @@ void test_order(void)
             CHECK_INT(gpu.stream_wait(l.stream), 0);
             CHECK_SAY(product_is_right(&p[0]), "the first stream, turn %d", (int)turn);
         }
-    if (other)
+    if (other) {
         wait_for_both(&l, other);
+        wait_after_capture(&l, other);
+    }
     product_drop(&p[0]);
     product_drop(&p[1]);
     CHECK_SAY(!tg_set_stream(l.ctx, NULL), "%s", tg_last_error(l.ctx));

@@ -12,7 +12,7 @@ const tg_kernel_entry *tg_cuda_simt_float(int row);
 const tg_kernel_entry *tg_cuda_simt_double(int row);
 const tg_kernel_entry *tg_cuda_thin(int row, tg_type type);
 const tg_kernel_entry *tg_cuda_matrix(int row, tg_type type);
-int tg_cuda_code(void);
+int tg_cuda_code(int *code);
 int64_t tg_cuda_fast_bytes(int code);
 int tg_cuda_matrix_rows(int code);
 #if TG_HAS_HOPPER
@@ -61,15 +61,17 @@ static tg_status gpu_refuses(int device, char *reason, size_t size)
     return TG_NO_DEVICE;
 }
 
-static void gpu_describe(tg_gpu *gpu, const struct cudaDeviceProp *properties, tg_limits *limits)
+static int gpu_describe(tg_gpu *gpu, const struct cudaDeviceProp *properties, tg_limits *limits)
 {
     gpu->arch = properties->major * 10 + properties->minor;
     limits->lanes = (tg_mn){4, 8};
-    const int code = tg_cuda_code();
+    int code = 0;
+    const int error = tg_cuda_code(&code);
     limits->fast_bytes =
         tg_min((int64_t)properties->sharedMemPerBlockOptin, tg_cuda_fast_bytes(code));
     limits->matrix = tg_cuda_matrix_rows(code);
     gpu->early = code >= 90;
+    return error;
 }
 
 static void gpu_kernels(const tg_gpu *gpu, int row, tg_type type,

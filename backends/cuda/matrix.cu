@@ -36,11 +36,13 @@ extern "C" const tg_kernel_entry *tg_cuda_matrix(int row, tg_type type)
     return type == TG_F64 && row >= 0 && row < tg::row_count ? find(row, tg::all_rows()) : nullptr;
 }
 
-/* The architecture of the code that the driver took for the current device, 90 for 9.0; or 0. */
-extern "C" int tg_cuda_code(void)
+/* The architecture of the code that the driver took for the current device, 90 for 9.0. */
+extern "C" int tg_cuda_code(int *code)
 {
     cudaFuncAttributes attributes;
-    return cudaFuncGetAttributes(&attributes, tg::matrix::any_kernel) ? 0 : attributes.ptxVersion;
+    const int error = int(cudaFuncGetAttributes(&attributes, tg::matrix::any_kernel));
+    *code = error ? 0 : attributes.ptxVersion;
+    return error;
 }
 
 /* The most fast memory of a block that such code may use. */

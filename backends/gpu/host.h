@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The host half of a GPU backend, in C11: devices, streams, memory, and the one launch of a call.
+ * The host half of a GPU backend, in C11: devices, streams, memory, and the launch of a call.
  * backend.c of CUDA or HIP includes gpu.h, which says what GPU(name) is, and then this file, and
  * defines the functions that are declared below. Nothing here allocates or waits on the way of a
  * call. */
@@ -22,6 +22,7 @@ typedef struct tg_gpu {
     GPU(Event_t) start, stop, handover;
     int early;                        /* call.h                                         */
     int has_queued;                   /* calls, on some stream                          */
+    int is_behind;                    /* the stream has not yet waited for handover     */
     int reaches_host;                 /* its kernels may read any memory of the process */
     const void *trusted[GPU_TRUSTED]; /* addresses that were found to be reachable      */
     const void *asked[TG_ASKED];      /* kernels: call.h                                */
@@ -34,8 +35,8 @@ static void gpu_kernels(const tg_gpu *gpu, int row, tg_type type,
                         const tg_kernel_entry *kernels[GPU_WAYS]);
 /* TG_OK unless nothing that was compiled runs on the device, and then why. */
 static tg_status gpu_refuses(int device, char *reason, size_t size);
-/* Fills lanes, and arch, from the device. */
-static void gpu_describe(tg_gpu *gpu, const GPU_PROPERTIES *properties, tg_limits *limits);
+/* Fills lanes, and arch, from the device; or the runtime's error. */
+static int gpu_describe(tg_gpu *gpu, const GPU_PROPERTIES *properties, tg_limits *limits);
 /* Starts multiply-adds on all units, as many floating-point operations as *flops says. */
 static int gpu_spin(const tg_gpu *gpu, tg_type type, int units, double *flops, void *sink);
 
@@ -118,7 +119,7 @@ static tg_status open_here(tg_context *ctx, tg_gpu *gpu)
                               .l3 = properties.l2CacheSize,
                               .units = properties.multiProcessorCount};
     gpu->reaches_host = properties.pageableMemoryAccess;
-    gpu_describe(gpu, &properties, &ctx->limits);
+    TRY(ctx, "asking for the code of the device", gpu_describe(gpu, &properties, &ctx->limits));
     TRY(ctx, "making an event", GPU(EventCreate)(&gpu->start));
     TRY(ctx, "making an event", GPU(EventCreate)(&gpu->stop));
     TRY(ctx, "making an event", GPU(EventCreateWithFlags)(&gpu->handover, GPU(EventDisableTiming)));
@@ -158,13 +159,6 @@ static tg_status gpu_open(tg_context *ctx, int device)
     return status;
 }
 
-static tg_status gpu_sync_here(tg_context *ctx)
-{
-    TRY(ctx, "waiting for the stream", GPU(StreamSynchronize)(gpu_of(ctx)->stream));
-    return TG_OK;
-}
-ON_DEVICE(gpu_sync, (tg_context * ctx), (ctx))
-
 static int is_capturing(void *stream)
 {
     enum GPU(StreamCaptureStatus) status = GPU(StreamCaptureStatusNone);
@@ -174,21 +168,40 @@ static int is_capturing(void *stream)
     return error || status != GPU(StreamCaptureStatusNone);
 }
 
-/* The new stream waits for what was queued on the old one, which may still use the workspace. One
- * that is captured cannot wait for what was not. */
+/* The stream waits for what was queued on those before it, which may still use the workspace. One
+ * that is captured cannot wait for what was not: it does so later. */
+static tg_status keep_order(tg_context *ctx)
+{
+    tg_gpu *gpu = gpu_of(ctx);
+    if (!gpu->is_behind || is_capturing(gpu->stream))
+        return TG_OK;
+    TRY(ctx, "the order of two streams", GPU(StreamWaitEvent)(gpu->stream, gpu->handover, 0));
+    gpu->is_behind = 0;
+    return TG_OK;
+}
+
 static tg_status gpu_set_stream_here(tg_context *ctx, void *stream)
 {
     tg_gpu *gpu = gpu_of(ctx);
-    if (stream != (void *)gpu->stream && gpu->has_queued && !is_capturing(stream) &&
-        !is_capturing(gpu->stream)) {
+    if (stream != (void *)gpu->stream && gpu->has_queued && !is_capturing(gpu->stream)) {
+        if (keep_order(ctx))
+            return ctx->status;
         TRY(ctx, "an event in the stream", GPU(EventRecord)(gpu->handover, gpu->stream));
-        TRY(ctx, "the order of two streams",
-            GPU(StreamWaitEvent)((GPU(Stream_t))stream, gpu->handover, 0));
+        gpu->is_behind = 1;
     }
     gpu->stream = (GPU(Stream_t))stream;
-    return TG_OK;
+    return keep_order(ctx);
 }
 ON_DEVICE(gpu_set_stream, (tg_context * ctx, void *stream), (ctx, stream))
+
+static tg_status gpu_sync_here(tg_context *ctx)
+{
+    if (keep_order(ctx))
+        return ctx->status;
+    TRY(ctx, "waiting for the stream", GPU(StreamSynchronize)(gpu_of(ctx)->stream));
+    return TG_OK;
+}
+ON_DEVICE(gpu_sync, (tg_context * ctx), (ctx))
 
 /* --------------------------------------------------------------------------------------- memory */
 
@@ -213,6 +226,8 @@ ON_DEVICE(gpu_free, (tg_context * ctx, void *memory), (ctx, memory))
 static tg_status gpu_copy_here(tg_context *ctx, void *to, const void *from, size_t bytes, int way)
 {
     GPU(Stream_t) stream = gpu_of(ctx)->stream;
+    if (keep_order(ctx))
+        return ctx->status;
     TRY(ctx, "copying", GPU(MemcpyAsync)(to, from, bytes, way, stream));
     TRY(ctx, "waiting for the stream", GPU(StreamSynchronize)(stream));
     return TG_OK;
@@ -312,12 +327,12 @@ static size_t gpu_workspace(const tg_context *ctx, const tg_problem *p, const tg
 /* A kernel that reads host memory out of its reach, or an element across its alignment, would end
  * the whole process's use of the device. Host memory that was registered may be so no longer: only
  * the device's own is trusted from then on. */
-static tg_status check_reach(tg_context *ctx, const tg_call *call)
+static tg_status gpu_check_here(tg_context *ctx, const tg_problem *p)
 {
     tg_gpu *gpu = gpu_of(ctx);
-    const char *names = call->k > 0 && ctx->is_swapped ? "bac" : "abc";
-    const void *data[3] = {call->k > 0 ? call->a : NULL, call->k > 0 ? call->b : NULL, call->c};
-    const tg_type types[3] = {call->a_type, call->b_type, call->c_type};
+    const char *names = p->k > 0 && ctx->is_swapped ? "bac" : "abc";
+    const void *data[3] = {p->k > 0 ? p->a.data : NULL, p->k > 0 ? p->b.data : NULL, p->c.data};
+    const tg_type types[3] = {p->a.type, p->b.type, p->c.type};
     for (int i = 0; i < 3; i++) {
         GPU_ATTRIBUTES attributes;
         const void **trusted = &gpu->trusted[tg_slot(data[i], GPU_TRUSTED)];
@@ -337,15 +352,16 @@ static tg_status check_reach(tg_context *ctx, const tg_call *call)
     }
     return TG_OK;
 }
+ON_DEVICE(gpu_check, (tg_context * ctx, const tg_problem *p), (ctx, p))
 
 static tg_status gpu_gemm_here(tg_context *ctx, const tg_problem *p, const tg_plan *plan)
 {
     const tg_call call = call_of(ctx, p, plan);
-    if (check_reach(ctx, &call))
-        return ctx->status;
     const tg_kernel_entry *kernel = kernel_for(ctx, &call, plan->row, p->a.type);
     if (!kernel)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "no kernel for this problem");
+    if (keep_order(ctx))
+        return ctx->status;
     gpu_of(ctx)->has_queued = 1;
     const int error = kernel->launch(&call, gpu_of(ctx)->stream);
     return error ? gpu_fail(ctx, error, "the launch") : TG_OK;
@@ -417,6 +433,7 @@ static const tg_backend gpu_backend = {.name = GPU_NAME,
                                        .close = gpu_close,
                                        .missing = gpu_missing,
                                        .workspace = gpu_workspace,
+                                       .check = gpu_check,
                                        .gemm = gpu_gemm,
                                        .alloc = gpu_alloc,
                                        .free = gpu_free,

@@ -52,11 +52,12 @@ static tg_status gpu_refuses(int device, char *reason, size_t size)
     return TG_NO_DEVICE;
 }
 
-static void gpu_describe(tg_gpu *gpu, const hipDeviceProp_t *properties, tg_limits *limits)
+static int gpu_describe(tg_gpu *gpu, const hipDeviceProp_t *properties, tg_limits *limits)
 {
     gpu->arch = (int)strtol(properties->gcnArchName + strlen("gfx"), NULL, 16);
     limits->lanes = (tg_mn){properties->warpSize / 8, 8};
     limits->matrix = gpu->arch;
+    return 0;
 }
 
 static int has_wave64(const tg_gpu *gpu) { return gpu->arch < 0x1000; }
