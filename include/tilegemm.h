@@ -158,9 +158,10 @@ TG_API tg_status tg_set_threads(tg_context *ctx, int threads);
 
 /* The stream that later calls are queued on: a cudaStream_t or hipStream_t as a pointer; NULL is
  * the device's default stream. The CPU takes only NULL. The caller keeps the stream alive. What was
- * queued on the stream before is done first, unless one of the two is being captured into a graph.
- * A captured call is replayed with the workspace that it had: let it be one that was given by
- * tg_set_workspace, and outlives the graph. Graphs that run at once need one each. */
+ * queued on the stream before is done first; calls that are captured into a graph cannot wait so,
+ * and the first after them that is not captured does. A captured call is replayed with the
+ * workspace that it had: let it be one that was given by tg_set_workspace, and outlives the graph.
+ * Graphs that run at once need one each. */
 TG_API tg_status tg_set_stream(tg_context *ctx, void *stream);
 
 /* Memory of the device that calls use for staging, instead of what the context allocates itself
