@@ -6,15 +6,14 @@
  *           | block | block | ...          wave after wave, and the last wave is rarely full,
  *           | block |                      unless its tiles are split in k (the tail)
  *
- *   a wave      the multiply-adds of its blocks, at the rate that a unit keeps up: less if a thread
- *               tile is small, for it loads more for each multiply-add; less if a block is small,
- *               for it moves more bytes for each; less if few warps hide each other's latency
- *   a block     what does not overlap: its first loads, its last stores
- *   k split     more blocks, and every partial sum is written and read once more
+ *   a stage     its multiply-adds, what loads them to registers and what brings it to fast memory;
+ *               and never less than what is waited for, whoever is there to do something else
+ *   a block     its stages, and C on its way out: slower where vectors of it cannot be stored
+ *   k split     more blocks, and partial sums, which a second kernel adds up, or a cluster
  *   a way in    an operand that the row cannot take as it lies is rearranged first
  *
  * and never less than it takes to stream the matrices once. The constants were fitted to what all
- * rows took on 200 shapes on an H200 (docs/results/); other GPUs need only that the ratios hold. */
+ * rows took on 280 shapes on an H200 (docs/results/); other GPUs need only that the ratios hold. */
 #include <string.h>
 
 #include "gemm.h"
@@ -22,15 +21,17 @@
 
 static const double unit_threads = 2048;
 static const double bytes_per_cycle = 17; /* of slow memory, for each unit */
-static const double cycles_of_launch = 2100;
-static const double cycles_of_tail = 18850; /* split, of matrix rows */
+static const double bytes_stored = 12;    /* C, in a cycle, by a unit */
+static const double times_if_torn = 1.4;
+static const double cycles_of_turn = 840;  /* of a unit, from blocks to others */
+static const double cycles_of_tail = 5000; /* split, of matrix rows */
+static const double cycles_of_split = 140; /* one of k, in the kernel that adds them up */
 
-/* Multiply-adds a cycle that a unit does at best, and what keeps it from them: cycles of an operand
- * that is loaded to registers, in multiply-adds; bytes that it can stage in a cycle; cycles that a
- * block costs beside its multiply-adds, and that the sum of a split k does; the share of moving or
- * multiplying that the other does not hide. */
+/* Multiply-adds that a unit does in a cycle; cycles of a warp's load to registers; bytes that are
+ * staged in a cycle; cycles that a stage takes at least; the share of what goes on at the same time
+ * that still shows; cycles before the first stage, and those of the kernel that adds up splits. */
 typedef struct family {
-    double fmas, load, bytes, block, splits, shown;
+    double fmas, load, bytes, latency, shown, start, splits;
 } family;
 
 static int begins(const char *name, const char *with)
@@ -49,21 +50,19 @@ static int is_fed_by_engine(tg_tile t, const tg_limits *l, int bytes)
 
 static family family_of(int row, tg_tile t, int bytes)
 {
-    const family batch = {91.5, 0.39, 28.2, 3780, 0, 0};
-    const family plain = {70, 3.4, 30, 3000, 22400, 0};
-    const family matrix = {128, 0, 120, 1274, 8000, 0.038},
-                 plain_f64 = {36, 3.4, 30, 2000, 22400, 0};
-    if (!tg_tile_is_fma(t))
-        return matrix;
-    if (bytes == 8)
-        return plain_f64;
-    return begins(tg_tile_name(row), "batch") ? batch : plain;
+    const double fmas = bytes == 8 ? 0.5 : 1; /* of f32's */
+    const family batch = {130 * fmas, 0.035, 26, 1900, 0.095, 1700, 4000};
+    const family plain = {130 * fmas, 0.082, 120, 2300, 1, 3300, 7000};
+    const family matrix = {150, 1.9, 55, 580, 0.32, 2100, 8300};
+    return !tg_tile_is_fma(t) ? matrix : begins(tg_tile_name(row), "batch") ? batch : plain;
 }
 
 /* Blocks that one unit runs at once. */
 static double resident_blocks(tg_tile t, const tg_limits *l, int bytes)
 {
     const double threads = (double)tg_tile_threads(t, l->lanes);
+    if (l->matrix == 16 && !tg_tile_is_fma(t)) /* 256 threads that multiply have all registers */
+        return threads < 256 ? 256 / threads : 1;
     const double outputs = (double)t.warp.m * t.warp.n / (l->lanes.m * l->lanes.n);
     const double registers = (double)tg_min(255, (int64_t)(1.4 * outputs * bytes / 4) + 48);
     const double producer = is_fed_by_engine(t, l, bytes) ? 24 * 128 : 0;
@@ -84,19 +83,18 @@ static int has_odd_lines(const tg_problem *p)
     return ((p->a.row_stride & p->a.col_stride) | (p->b.row_stride & p->b.col_stride)) & 1;
 }
 
-/* Multiply-adds a cycle of a unit with so many blocks of the tile. */
-static double rate(const tg_problem *p, int row, tg_tile t, const tg_limits *l, int bytes,
-                   double blocks)
+/* Does a row of C begin between vectors of so many elements? */
+static int is_torn(const tg_problem *p, int vec)
 {
-    const family f = family_of(row, t, bytes);
-    const double m = t.thread.m, n = t.thread.n, vec = tg_min(t.vec, 4);
-    const double loads = f.load > 0 ? f.load * (m + n) / vec / (m * n) : 0;
-    const double is_slow = bytes == 8 && has_odd_lines(p) ? 4 : 1;
-    const double staged = is_slow * bytes * (1.0 / t.block.m + 1.0 / t.block.n);
-    const double warps = blocks * (double)tg_tile_threads(t, l->lanes) /
-                         (4 * 32); /* of 32 lanes, on each of 4 schedulers; 64 lanes are as good */
-    const double awake = warps >= 1.53 ? 1 : 0.052 + 0.62 * warps;
-    return awake / ((1 + loads) / f.fmas + staged / f.bytes);
+    return p->c.row_stride % vec != 0 && p->c.col_stride % vec != 0;
+}
+
+/* Such rows take longer to store, unless lanes trade elements for those that lie side by side. */
+static double times_stored(const tg_problem *p, int row, tg_tile t, int bytes)
+{
+    const int vec = (int)tg_min(t.vec, 16 / bytes);
+    const int trades = !tg_tile_is_fma(t) || (begins(tg_tile_name(row), "batch") && vec == 4);
+    return is_torn(p, vec) && !trades ? times_if_torn : 1;
 }
 
 /* Can the engine fetch it, along the axis of the first stride? */
@@ -125,7 +123,7 @@ static way_in way_in_of(const tg_problem *p, int64_t x_stride, int64_t k_stride,
         return (way_in){0, 1};
     if (may_along_k && is_fetched(k_stride, x_stride))
         return (way_in){0, 0};
-    return (way_in){3.9e-3 * (double)x * (double)p->k * (double)p->batch, 1};
+    return (way_in){0.0032 * (double)x * (double)p->k * (double)p->batch, 1};
 }
 
 /* If both lie along k, four lanes share it, if the tile has as many slices. */
@@ -159,7 +157,7 @@ static tg_problem oriented(const tg_problem *p, tg_tile *t, const tg_limits *l)
 static double stream_cycles(const tg_problem *p, tg_tile t, const tg_limits *l, tg_tail tail)
 {
     const int is_along_k = t.block.m < t.block.n && a_is_along_k(p); /* its short side: best so */
-    const double in_unit = is_along_k ? 19 : 17, first = 5000;       /* bytes a cycle, cycles */
+    const double in_unit = is_along_k ? 22 : 20, first = 8300;       /* bytes a cycle, cycles */
     const int64_t steps = tg_max(1, tg_ceil_div(p->k, t.block.k)), units = l->units;
     const int64_t tiles = tg_ceil_div(p->m, t.block.m) * tg_ceil_div(p->n, t.block.n);
     const int64_t waves = tiles / units, left = tiles % units;
@@ -171,9 +169,9 @@ static double stream_cycles(const tg_problem *p, tg_tile t, const tg_limits *l, 
     const double line = 4.0 * (double)tg_max(t.block.m, t.block.n) * t.block.k;
     const double all = 4.0 * (double)tg_max(p->m, p->n) * (double)p->k / (bytes_per_cycle * units);
     const double sum = parts == 1  ? 0
-                       : waves > 0 ? 3400
-                       : parts > 6 ? 7500 /* not as clusters: few of that size run at once */
-                                   : 4900;
+                       : waves > 0 ? 1700
+                       : parts > 6 ? 8800 /* not as clusters: few of that size run at once */
+                                   : 2900;
     double moved = of_unit * line / in_unit;
     moved = moved > all ? moved : all;
     return first + sum + (moved > first * (double)waves ? moved : first * (double)waves);
@@ -185,15 +183,17 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
     const tg_problem turned = oriented(given, &t, l), *const p = &turned;
     const double outputs = t.thread.m * t.thread.n, loads = t.thread.m + t.thread.n;
     const double thin = tg_is_thin(t.block);
-    const double share = takes_both_along_k(p, t)
-                             ? 0.88 - 0.26 * loads / outputs - 0.024 * (t.slices - 4) - 0.18 * thin
-                             : 1.2 - 1.8 * loads / outputs - 0.0103 * (t.slices - 1) + 0.025 * thin;
-    const double start = 40 + 22 * t.slices; /* of a block, in k */
+    const double share =
+        takes_both_along_k(p, t)
+            ? 1.06 - 0.63 * loads / outputs - 0.0617 * (t.slices - 4) - 0.159 * thin
+            : 1.52 - 2.51 * loads / outputs - 0.0344 * (t.slices - 1) + 0.121 * thin;
+    const double start = 51 + 14 * t.slices + (is_torn(p, 4) ? 24 : 0); /* of a block, in k */
     const int64_t resident = (int64_t)resident_blocks(t, l, 4), slots = resident * l->units;
     const int64_t steps = tg_max(1, tg_ceil_div(p->k, t.block.k));
+    const double k_done = (double)(t.slices > 1 ? steps * t.block.k : p->k);
     const way_in a = way_in_of(p, p->a.row_stride, p->a.col_stride, p->m, 1);
     const way_in b = way_in_of(p, p->b.col_stride, p->b.row_stride, p->n, takes_both_along_k(p, t));
-    const double copies = a.cycles + b.cycles, launches = copies > 0 ? 4850 : 1150;
+    const double copies = a.cycles + b.cycles, launches = copies > 0 ? 4700 : 1800;
     const int64_t copied = (a.cycles > 0 ? p->m : 0) + (b.cycles > 0 ? p->n : 0);
     if (tg_tile_streams(t))
         return launches + copies + stream_cycles(p, t, l, tail);
@@ -209,59 +209,87 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
         tail == TG_TAIL_SPLIT && left > 0 ? tg_tail_steps(left, slots, steps, t) : steps;
     const double parts = (double)tg_ceil_div(steps, part);
     const double alone =
-        resident > 1 && waves == 0 && left <= l->units ? 0.39 + 1.05 * loads / outputs : 1;
-    double k = waves * ((double)p->k + start), split = 0;
+        resident > 1 && waves == 0 && left <= l->units ? 0.41 + 1.2 * loads / outputs : 1;
+    double k = waves * (k_done + start), split = 0;
     if (left > 0 && parts == 1)
-        k += ((double)p->k + start) * alone;
+        k += (k_done + start) * alone;
     else if (left > 0) {
         k += tg_tail_time(left, slots, steps, part, t.block);
-        const double first = thin ? 2200 : 8500;
+        const double first = thin ? 1010 : 13300;
         split = (waves == 0 ? first : 0) + 0.4 * t.block.m * t.block.n * parts;
     }
     const double tiles = split + k * t.block.m * t.block.n * (double)resident / (128 * share);
     const double warps = 4 + (double)tg_tile_threads(t, l->lanes) / 32;
-    const double edge = core.blocks ? 3000 + 1.3 * (double)p->k * (double)core.width / warps : 0;
+    const double edge = core.blocks ? 2910 + 1.08 * (double)p->k * (double)core.width / warps : 0;
     const int is_hidden = copied > 0 && p->batch == 1 && (parts == 1 || waves > 0) &&
                           tg_copies_go_on(p->m, p->n, p->k, copied, t.block, l->units, resident);
-    const double shown = is_hidden ? 0.3 : 1; /* of the time that copies take */
+    const double shown = is_hidden ? 0.64 : 1; /* of the time that copies take */
     return launches + copies * shown + (tiles > edge ? tiles : edge);
 }
 
-/* Multiplying and moving: the longer of both, and what it does not hide of the shorter. */
+/* The longer of both, and what it does not hide of the shorter. */
 static double overlapped(double x, double y, double shown)
 {
     return x < y ? y + shown * x : x + shown * y;
 }
 
+/* One block's stage, without what is waited for. Matrix rows have warps that do nothing but bring
+ * it; where lines are odd, piece by smaller piece. */
+static double stage_cycles(const tg_problem *p, family f, tg_tile t, const tg_limits *l, int bytes)
+{
+    const double m = t.block.m, n = t.block.n, k = t.block.k;
+    const double lanes = l->lanes.m * l->lanes.n;
+    const double warps = (double)tg_tile_threads(t, l->lanes) / lanes;
+    const double multiplied = m * n * k / f.fmas, staged = (m + n) * k * bytes / f.bytes;
+    if (!tg_tile_is_fma(t)) {
+        const double loaded = f.load * warps * (t.warp.m + t.warp.n) / lanes * k;
+        const double slow = bytes == 8 && has_odd_lines(p) ? 1.27 : 1;
+        return overlapped(multiplied > loaded ? multiplied : loaded, slow * staged, f.shown);
+    }
+    const double words = (double)t.warp.m / l->lanes.m + (double)t.warp.n / l->lanes.n;
+    const double loads = words / (double)tg_min(t.vec, 16 / bytes) * bytes / 4;
+    return multiplied + f.load * warps * loads * k + staged;
+}
+
+/* Hopper's matrix rows add a few parts where they are, if all clusters find room at once. */
+static int sums_in_clusters(const tg_plan *plan, const tg_limits *l, double blocks, double slots)
+{
+    const double room = blocks <= l->units ? l->units : slots; /* three leave some unused */
+    return l->matrix == 16 && !tg_tile_is_fma(plan->tile) && plan->splits <= 4 &&
+           blocks <= (plan->splits == 3 ? 0.89 * room : room);
+}
+
 static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *l, int bytes)
 {
     const tg_tile t = plan->tile;
+    const family f = family_of(plan->row, t, bytes);
+    const double m = t.block.m, n = t.block.n;
     const double tiles =
         (double)tg_ceil_div(p->m, t.block.m) * (double)tg_ceil_div(p->n, t.block.n);
     const double resident = resident_blocks(t, l, bytes), slots = resident * l->units;
     const double blocks = tiles * (double)p->batch * plan->splits;
     const double steps = (double)tg_ceil_div(tg_ceil_div(p->k, t.block.k), plan->splits);
-    const double work = (double)t.block.m * t.block.n * steps * t.block.k; /* of a block */
     const double waves = (double)(int64_t)(blocks / slots), left = blocks - waves * slots;
-    const double wave = resident * work / rate(p, plan->row, t, l, bytes, resident);
-    const family f = family_of(plan->row, t, bytes);
-    double sum = waves * (wave + f.block);
+    const double stage = stage_cycles(p, f, t, l, bytes);
+    const int in_clusters = sums_in_clusters(plan, l, blocks, slots);
+    const double times =
+        plan->splits == 1 || in_clusters ? times_stored(p, plan->row, t, bytes) : 1;
+    const double store = m * n * bytes / bytes_stored * times;
+    double sum = waves * (cycles_of_turn + resident * store +
+                          steps * overlapped(resident * stage, f.latency, f.shown));
     if (left > 0) {
-        const double fullest = (double)tg_ceil_div((int64_t)left, l->units); /* blocks on a unit */
         const int is_split = plan->tail != TG_TAIL_WHOLE && waves > 0;
         const double parts = is_split ? (double)(int64_t)(slots / left) : 1;
-        sum += fullest * work / rate(p, plan->row, t, l, bytes, fullest) / parts +
-               (1 + 0.77 * (parts - 1)) * f.block;
+        const double fullest = (double)tg_ceil_div((int64_t)(left * parts), l->units);
+        sum += steps / parts * overlapped(fullest * stage, f.latency, f.shown) + fullest * store;
         sum += parts > 1 ? cycles_of_tail : 0;
     }
-    const double a = (double)p->m * (double)p->k, b = (double)p->k * (double)p->n;
     const double c = (double)p->m * (double)p->n * (double)p->batch;
-    const double bytes_of_unit = bytes / (bytes_per_cycle * l->units);
-    const double streamed = ((a + b) * (double)p->batch + c) * bytes_of_unit;
-    sum = overlapped(sum, streamed, f.shown);
     if (plan->splits > 1)
-        sum += f.splits + c * (plan->splits + 1) * bytes_of_unit;
-    return sum + cycles_of_launch;
+        sum += in_clusters ? cycles_of_tail + 0.11 * m * n
+                           : f.splits + plan->splits * cycles_of_split +
+                                 c * (plan->splits + 1) * bytes / (7.1 * l->units);
+    return f.start + sum;
 }
 
 static int is_fetched_as_it_lies(tg_input x)
@@ -339,6 +367,8 @@ static int is_candidate(const tg_problem *p, int row, const tg_limits *l, int by
         return 0;
     if (tg_tile_is_fma(t) && (bytes < 4 || tg_tile_accumulators(t, *l, bytes) > 128))
         return 0; /* FMA kernels are of f32 and f64 */
+    if (begins(name, "batch") && !tg_tile_is_wide(t, bytes, l->vec_bytes))
+        return 0;
     return t.form != TG_DOT && t.stages >= 2 && tg_tile_fits(t, *l, bytes) && !begins(name, "v");
 }
 
@@ -365,7 +395,8 @@ void tg_choose_gpu(const tg_problem *p, const tg_limits *l, int bytes, const tg_
         const int can_split_tail = may_split && (is_engine || is_pipeline);
         const int64_t tiles =
             tg_ceil_div(p->m, plan.tile.block.m) * tg_ceil_div(p->n, plan.tile.block.n) * p->batch;
-        const int is_whole = !may_split || is_engine || begins(tg_tile_name(row), "batch") ||
+        const int is_batch = p->batch > 1 && begins(tg_tile_name(row), "batch");
+        const int is_whole = !may_split || is_engine || is_batch ||
                              (is_pipeline && tiles >= l->units); /* there is work for all */
         for (int tail = TG_TAIL_WHOLE; tail <= (can_split_tail ? TG_TAIL_SPLIT : TG_TAIL_WHOLE);
              tail++)

@@ -146,6 +146,13 @@ TG_FN tg_mn tg_tile_rep(tg_tile t, tg_mn lanes)
     return rep;
 }
 
+/* Does it move whole vectors, or as wide ones as its thread tile allows? */
+TG_FN int tg_tile_is_wide(tg_tile t, int elem_bytes, int vec_bytes)
+{
+    const int whole = vec_bytes / elem_bytes;
+    return t.vec == whole || t.thread.m % whole || t.thread.n % whole;
+}
+
 /* Of so few rows or columns that they are all of C's. */
 TG_FN int tg_is_thin(tg_mnk block) { return tg_min(block.m, block.n) <= 16; }
 

@@ -18,6 +18,9 @@
 /* Of a kernel: the threads of a block, and the blocks that a multiprocessor is to run at once. */
 #define GPU_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
 
+/* The lanes of a warp wait for each other, and see what they wrote to fast memory. */
+#define GPU_MEET_WARP() __syncwarp()
+
 /* Blocks of so many threads in a grid. */
 #define GPU_MOST_BLOCKS(threads) INT32_MAX
 

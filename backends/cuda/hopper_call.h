@@ -316,36 +316,17 @@ template <tg_tile T, ways W> int start(const arguments &args, const tg_call *cal
                      *call, stream, args.s.cluster);
 }
 
-/* How many clusters of so many blocks the device runs at once: it has groups of multiprocessors
- * that no cluster crosses. Asking takes time, and the answer is the same for all kernels that have
- * as many blocks on one of them: the context remembers it, plus one. */
-template <tg_tile T, ways W> int clusters_at_once(int size, int bytes, const tg_call *call)
-{
-    using S = shape<T, W>;
-    const int blocks = bytes == S::alone ? 1 : S::blocks;
-    int *const known = &call->clusters[(blocks - 1) * (TG_MOST_OF_CLUSTER + 1) + size];
-    const void *kernel = (const void *)gemm<T, W>;
-    if (*known == 0 && !tg::ask_for_fast_once(call, kernel, S::alone)) {
-        cudaLaunchAttribute attribute = {};
-        attribute.id = cudaLaunchAttributeClusterDimension;
-        attribute.val.clusterDim = {unsigned(size), 1, 1};
-        const cudaLaunchConfig_t config = {
-            dim3(unsigned(size)), dim3(S::threads), size_t(bytes), nullptr, &attribute, 1};
-        int clusters = 0;
-        if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config))
-            (void)cudaGetLastError();
-        *known = clusters + 1;
-    }
-    return *known - 1;
-}
-
 /* If all tiles are split, and all parts run at once, those of a tile are a cluster. */
 template <tg_tile T, ways W> void gather(schedule &s, const tg_call *call)
 {
     if (!call->early || s.whole || s.parts < 2 || s.parts > TG_MOST_OF_CLUSTER)
         return;
+    using S = shape<T, W>;
     const int64_t wanted = tg_ceil_div(s.edge_blocks, s.parts) + s.split;
-    if (wanted > clusters_at_once<T, W>(s.parts, fast_bytes<T, W>(s, call), call))
+    const int bytes = fast_bytes<T, W>(s, call), blocks = bytes == S::alone ? 1 : S::blocks;
+    const auto kernel = (const void *)gemm<T, W>;
+    if (tg::ask_for_fast_once(call, kernel, S::alone) ||
+        wanted > tg::clusters_at_once(kernel, s.parts, S::threads, bytes, blocks, call))
         return;
     s.cluster = s.parts;
     s.of_split = divisor(s.parts);

@@ -18,6 +18,7 @@
 
 #include <climits>
 
+#include "cluster.h"
 #include "hopper_shape.h"
 
 namespace tg_hopper
@@ -75,12 +76,6 @@ __device__ inline void prefetch_map(const CUtensorMap &map)
 /* The first threads of a block are producers: as its oldest warps they get their turn when they ask
  * for one. The others are consumers. */
 __device__ inline int consumer_thread() { return threadIdx.x - producers; }
-
-/* A meeting of so many of the block's threads. */
-template <int Threads> __device__ void meet()
-{
-    asm volatile("bar.sync 1, %0;" ::"n"(Threads) : "memory");
-}
 
 template <class S> struct pipeline {
     float *stages;

@@ -98,10 +98,8 @@ template <tg_tile T> struct stored_parts {
 
     __device__ const float *part_at(int of) const
     {
-        const float *at = memory + (int64_t)of * T.block.m * T.block.n;
-        if (cluster > 1)
-            asm("mapa.u64 %0, %1, %2;" : "=l"(at) : "l"(memory), "r"(of));
-        return at;
+        return cluster > 1 ? tg::in_block(memory, of)
+                           : memory + (int64_t)of * T.block.m * T.block.n;
     }
 
     /* Slow memory answers late: what is asked for at once is waited for once. */
@@ -130,22 +128,6 @@ template <tg_tile T> struct stored_parts {
         }
     }
 };
-
-/* A meeting of all consumers of a cluster. */
-__device__ inline void meet_cluster()
-{
-    asm volatile("barrier.cluster.arrive.aligned;\n"
-                 "barrier.cluster.wait.aligned;" ::
-                     : "memory");
-}
-
-/* The same, for those that have read all they wanted. */
-__device__ inline void leave_cluster()
-{
-    asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
-                 "barrier.cluster.wait.aligned;" ::
-                     : "memory");
-}
 
 /* Adds the other slices of a tile to the first, where it is. */
 template <tg_tile T, ways W>
@@ -286,10 +268,10 @@ __device__ bool store_part(const arguments &p, const work &w, const parked_slice
     for (int at = consumer_thread() * quad; at < size; at += consumers<T> * quad)
         slices.template sum<quad>(at).write(parts + w.part * size + at);
     __threadfence();
-    meet<consumers<T>>();
+    tg::meet<consumers<T>>();
     if (consumer_thread() == 0)
         *last = atomicAdd(&p.tickets[w.split], 1) == w.parts - 1;
-    meet<consumers<T>>();
+    tg::meet<consumers<T>>();
     __threadfence();
     return *last;
 }

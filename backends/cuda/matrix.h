@@ -27,6 +27,9 @@ inline operand operand_of(const void *data, int64_t outer, int64_t k, int64_t it
             is_even(data, line, item, call) && length % 2 == 0};
 }
 
+/* Parts of a tile that a cluster sums: large clusters wait for room. */
+constexpr int most_of_cluster = 4;
+
 template <tg_tile T> struct launcher {
     using unit_strides = shape<T, true, false, 2>;
 
@@ -63,7 +66,7 @@ template <tg_tile T> struct launcher {
     static int64_t blocks(const tg_call &c)
     {
         const bool stay = unit_strides::blocks == 1 || turns(c) >= 3 * at_once(c);
-        return unit_strides::may_stay && stay ? tg_min(turns(c), at_once(c)) : turns(c);
+        return unit_strides::is_hopper && stay ? tg_min(turns(c), at_once(c)) : turns(c);
     }
 
     static size_t workspace(const tg_call *c)
@@ -107,18 +110,38 @@ template <tg_tile T> struct launcher {
                 tg_ceil_div(tg_ceil_div(c.k, T.block.k), splits(c)) * T.block.k};
     }
 
-    template <bool AlongA, bool AlongB, int Elems>
-    static int start(const problem &p, const tg_call &c, void *stream)
+    /* Blocks that can have a multiprocessor each shall not share one. */
+    template <class S> static int fast_bytes(const tg_call &c)
     {
-        constexpr auto *kernel = gemm<T, AlongA, AlongB, Elems>;
-        using S = shape<T, AlongA, AlongB, Elems>;
-        const int error =
-            ask_for_fast_once(&c, reinterpret_cast<const void *>(kernel), S::fast_bytes);
-        return error ? error
-                     : tg::start(kernel, blocks(c), S::threads, S::fast_bytes, p, c, stream);
+        return S::is_hopper && blocks(c) <= c.units ? S::alone : S::fast_bytes;
     }
 
-    template <int Elems> static int start_as(const problem &p, const tg_call &c, void *stream)
+    /* If all parts of all tiles run at once, those of a tile are a cluster. */
+    template <class S> static bool gathers(const void *kernel, const tg_call &c)
+    {
+        const int at_once = fast_bytes<S>(c) == S::alone ? 1 : S::blocks;
+        return S::is_hopper && c.early && c.splits > 1 && c.splits <= most_of_cluster &&
+               tiles(c) <=
+                   clusters_at_once(kernel, c.splits, S::threads, fast_bytes<S>(c), at_once, &c);
+    }
+
+    template <bool AlongA, bool AlongB, int Elems>
+    static int start(problem &p, const tg_call &c, void *stream)
+    {
+        using S = shape<T, AlongA, AlongB, Elems>;
+        constexpr auto *kernel = gemm<T, AlongA, AlongB, Elems>;
+        const auto address = reinterpret_cast<const void *>(kernel);
+        const int most = S::is_hopper ? S::alone : S::fast_bytes;
+        if (const int error = ask_for_fast_once(&c, address, most))
+            return error;
+        const bool is_cluster = gathers<S>(address, c);
+        if (is_cluster)
+            p.parts = nullptr;
+        return tg::start(kernel, blocks(c), S::threads, fast_bytes<S>(c), p, c, stream,
+                         is_cluster ? c.splits : 1);
+    }
+
+    template <int Elems> static int start_as(problem &p, const tg_call &c, void *stream)
     {
         const bool along_a = c.a_col == 1, along_b = c.b_row == 1;
         return along_a   ? along_b ? start<true, true, Elems>(p, c, stream)
@@ -130,10 +153,10 @@ template <tg_tile T> struct launcher {
     static int launch(const tg_call *call, void *stream)
     {
         const tg_call &c = *call;
-        const problem p = describe(c);
+        problem p = describe(c);
         const int error =
             p.a.is_even && p.b.is_even ? start_as<2>(p, c, stream) : start_as<1>(p, c, stream);
-        if (error || parts(c) == 0)
+        if (error || parts(c) == 0 || !p.parts)
             return error;
         const int64_t rows = (tiles(c) - whole(c)) * (T.block.m / rows_to_add);
         return tg::start(add_parts<T>, rows, T.block.n, 0, p, c, stream);

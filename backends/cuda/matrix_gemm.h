@@ -10,6 +10,7 @@
 #ifndef TG_CUDA_MATRIX_GEMM_H
 #define TG_CUDA_MATRIX_GEMM_H
 
+#include "cluster.h"
 #include "launch.h"
 #include "matrix_stage.h"
 
@@ -39,6 +40,8 @@ struct problem {
     double alpha, beta;
     int c_wide, tiles_m, tiles_n, whole, splits, turns;
     int64_t split_k;
+
+    __device__ bool is_cluster() const { return whole == 0 && !parts; }
 };
 
 /* -------------------------------------------------------------------------- the instruction */
@@ -152,9 +155,8 @@ template <tg_tile T, bool AlongA, bool AlongB, int Elems> struct shape {
     /* That a unit runs at once. Without setmaxnreg, all threads have as many registers. */
     static constexpr int blocks = T.inst.m == 16 && consumers < 256 ? 256 / consumers : 1;
     static constexpr int registers = 65536 / (threads * blocks) / 8 * 8;
-    /* For more than one turn: if all registers are taken, it is known how many blocks run at once.
-     */
-    static constexpr bool may_stay = T.inst.m == 16;
+    /* There blocks take turns: if all registers are taken, it is known how many run at once. */
+    static constexpr bool is_hopper = T.inst.m == 16;
     static constexpr int rows = T.warp.m / T.inst.m, cols = T.warp.n / T.inst.n;
     static constexpr bool is_full = rows * cols > 16; /* of sums */
     static constexpr int producer_registers = is_full ? 32 : 40;
@@ -172,37 +174,84 @@ template <tg_tile T, bool AlongA, bool AlongB, int Elems> struct shape {
     static constexpr int stage_bytes = a_panel::bytes + b_panel::bytes;
     using stages = ring<T.stages, stage_bytes>;
     static constexpr int fast_bytes = int(tg_tile_fast_bytes(T, elem_bytes));
+    static constexpr int alone = int(tg_max(fast_bytes, 114 << 10)); /* no two of them fit */
+
+    /* Where a thread's warp begins in the tile. */
+    static __device__ int warp_m(int thread) { return thread / lanes / warps.n * T.warp.m; }
+    static __device__ int warp_n(int thread) { return thread / lanes % warps.n * T.warp.n; }
 };
 
 /* ----------------------------------------------------------------------------- the way out */
 
-/* Row by row, c := alpha * sum + beta * c, for the elements that a lane has of each instruction. */
+/* c := alpha * sum + beta * c, of one element. */
+__device__ inline void store_element(const problem &p, double sum, double &c)
+{
+    c = weighted(p.alpha, sum, p.beta, p.beta != 0 ? c : 0);
+}
+
+/* The same of two that are neighbours in a row, or of one, if so many are left of it. */
+__device__ inline void store_pair(const problem &p, double x, double y, int64_t left, double *c)
+{
+    if (p.c_wide && left > 1) {
+        double2 &pair = *reinterpret_cast<double2 *>(c);
+        const double2 old = p.beta != 0 ? pair : make_double2(0, 0);
+        pair =
+            make_double2(weighted(p.alpha, x, p.beta, old.x), weighted(p.alpha, y, p.beta, old.y));
+        return;
+    }
+    store_element(p, x, c[0]);
+    if (left > 1)
+        store_element(p, y, c[1]);
+}
+
+/* The same, row by row, for what a lane has of each instruction. */
 template <int Rows, int Cols, int Parts>
-__device__ void store(const double (&sum)[Rows][Cols][Parts][2], const problem &p, double *c,
-                      int64_t row, int64_t col)
+__device__ void store_pairs(const double (&sum)[Rows][Cols][Parts][2], const problem &p, double *c,
+                            int64_t row, int64_t col)
 {
 #pragma unroll
-    for (int i = 0; i < Rows * Parts; i++) {
-        const int64_t at_row = row + i * 8;
-        double *line = c + at_row * p.c_row;
+    for (int i = 0; i < Rows * Parts; i++)
 #pragma unroll
         for (int j = 0; j < Cols; j++) {
-            const int64_t at = col + j * 8;
-            if (at_row >= p.m || at >= p.n)
-                continue;
-            const double old_x = p.beta != 0 ? line[at] : 0;
-            const double old_y = p.beta != 0 && at + 1 < p.n ? line[at + 1] : 0;
-            const double x = weighted(p.alpha, sum[i / Parts][j][i % Parts][0], p.beta, old_x);
-            const double y = weighted(p.alpha, sum[i / Parts][j][i % Parts][1], p.beta, old_y);
-            if (p.c_wide && at + 1 < p.n)
-                *reinterpret_cast<double2 *>(line + at) = make_double2(x, y);
-            else {
-                line[at] = x;
-                if (at + 1 < p.n)
-                    line[at + 1] = y;
+            const double(&two)[2] = sum[i / Parts][j][i % Parts];
+            const int64_t at_row = row + i * 8, at = col + j * 8;
+            if (at_row < p.m && at < p.n)
+                store_pair(p, two[0], two[1], p.n - at, c + at_row * p.c_row + at);
+        }
+}
+
+/* Where pairs cannot be written at once, lanes trade: instead of two columns of row lane / 4, they
+ * get column lane % 8 of two rows, lane / 8 and 4 below. Each then comes from lane lane / 2 or 16
+ * above. */
+__device__ inline void trade(double (&two)[2], int lane)
+{
+    const bool is_high = lane >= 16, odd = lane % 2;
+    const double x = __shfl_sync(~0u, is_high ? two[1] : two[0], lane / 2 + 16 * odd);
+    const double y = __shfl_sync(~0u, is_high ? two[0] : two[1], lane / 2 + 16 * !odd);
+    two[0] = odd ? y : x;
+    two[1] = odd ? x : y;
+}
+
+template <int Rows, int Cols, int Parts>
+__device__ void store_elements(const double (&sum)[Rows][Cols][Parts][2], const problem &p,
+                               double *c, int64_t row, int64_t col, int lane)
+{
+    row += lane / 8 - lane / 4;
+    col += lane % 8 - lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < Rows * Parts; i++)
+#pragma unroll
+        for (int j = 0; j < Cols; j++) {
+            const double(&pair)[2] = sum[i / Parts][j][i % Parts];
+            double two[2] = {pair[0], pair[1]};
+            trade(two, lane);
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                const int64_t at_row = row + i * 8 + e * 4, at = col + j * 8;
+                if (at_row < p.m && at < p.n)
+                    store_element(p, two[e], c[at_row * p.c_row + at]);
             }
         }
-    }
 }
 
 template <int Rows, int Cols, int Parts>
@@ -216,6 +265,48 @@ __device__ void store_part(const double (&sum)[Rows][Cols][Parts][2], double *pa
             *reinterpret_cast<double2 *>(part + i * 8 * line + j * 8) =
                 make_double2(two[0], two[1]);
         }
+}
+
+/* All blocks of a cluster put their parts of a tile in their own fast memory, and each of them adds
+ * up some of it: pairs of elements in C's order, dealt out to the threads of all. Lines are padded,
+ * so that the two that lanes write at once are in different banks. */
+template <class S, int Rows, int Cols, int Parts>
+__device__ void store_cluster(const double (&sum)[Rows][Cols][Parts][2], const problem &p,
+                              unsigned staged, int row, int col, int thread)
+{
+    constexpr int m = S::tile.block.m, n = S::tile.block.n, line = n + 8;
+    constexpr int at_once = m * n / 2 / S::consumers >= 16 ? 8 : 4;
+    static_assert(m * line * elem_bytes <= S::tile.stages * S::stage_bytes);
+    const auto own = static_cast<double *>(__cvta_shared_to_generic(staged));
+    meet<S::consumers>(); /* nobody reads the stages any more */
+    store_part(sum, own + row * line + col, line);
+    meet_cluster();
+    const position<S::tile> at(p, blockIdx.x);
+    const int pairs = int(tg_min(p.m - at.m(), m)) * (n / 2), cols = int(tg_min(p.n - at.n(), n));
+    const int step = p.splits * S::consumers;
+    double *const c = p.c + at.item * p.c_item + at.m() * p.c_row + at.n();
+    for (int from = at.part % p.splits * S::consumers + thread; from < pairs;
+         from += at_once * step) {
+        double2 sums[at_once] = {};
+        for (int part = 0; part < p.splits; part++) {
+            const double *const there = in_block(own, part);
+#pragma unroll
+            for (int i = 0; i < at_once; i++) {
+                const int pair = min(from + i * step, pairs - 1);
+                const double2 x = *reinterpret_cast<const double2 *>(there + pair / (n / 2) * line +
+                                                                     pair % (n / 2) * 2);
+                sums[i].x += x.x, sums[i].y += x.y;
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < at_once; i++) {
+            const int pair = from + i * step, left = cols - pair % (n / 2) * 2;
+            if (pair < pairs && left > 0)
+                store_pair(p, sums[i].x, sums[i].y, left,
+                           c + pair / (n / 2) * p.c_row + pair % (n / 2) * 2);
+        }
+    }
+    leave_cluster();
 }
 
 /* ---------------------------------------------------------------------------- the kernels */
@@ -246,7 +337,7 @@ template <class S> __device__ void produce(const problem &p, const typename S::s
             b.bring(ring.stage(now.slot) + S::a_panel::bytes, k_left);
             barrier_arrive_when_copied(ring.full(now.slot));
         }
-    } while (S::may_stay && (turn += gridDim.x) < p.turns);
+    } while (S::is_hopper && (turn += gridDim.x) < p.turns);
     copy_wait(); /* no thread leaves with copies on their way */
 }
 
@@ -303,26 +394,32 @@ __device__ void sum_up(double (&sum)[Rows][Cols][Parts][2], int stages,
 template <class S> __device__ void consume(const problem &p, const typename S::stages &ring)
 {
     constexpr tg_tile T = S::tile;
-    const int warp = threadIdx.x / lanes, lane = threadIdx.x % lanes;
-    const int warp_m = warp / S::warps.n * T.warp.m, warp_n = warp % S::warps.n * T.warp.n;
-    const int row = warp_m + lane / 4, col = warp_n + lane % 4 * 2;
-    const typename S::a_reader read_a(warp_m, lane);
-    const typename S::b_reader read_b(warp_n, lane);
+    const typename S::a_reader read_a(S::warp_m(threadIdx.x), threadIdx.x % lanes);
+    const typename S::b_reader read_b(S::warp_n(threadIdx.x), threadIdx.x % lanes);
     cursor<T.stages> used;
     int turn = blockIdx.x;
     do {
         double sum[S::rows][S::cols][S::parts][2] = {};
         const int64_t k = position<T>(p, turn).k_left;
         sum_up<S>(sum, int(tg_ceil_div(k, T.block.k)), ring, used, read_a, read_b);
-        if constexpr (S::is_full)
-            asm volatile("" : "+r"(turn)); /* there are no registers to keep its place */
+        int thread = threadIdx.x;
+        if constexpr (S::rows * S::cols >= 12) /* there are no registers to keep its place */
+            asm volatile("" : "+r"(turn), "+r"(thread));
+        const int lane = thread % lanes;
+        const int row = S::warp_m(thread) + lane / 4, col = S::warp_n(thread) + lane % 4 * 2;
+        if constexpr (S::is_hopper)
+            if (p.is_cluster())
+                return store_cluster<S>(sum, p, ring.base, row, col, thread);
         const position<T> at(p, turn);
-        if (at.part < 0)
-            store(sum, p, p.c + at.item * p.c_item, at.m() + row, at.n() + col);
-        else
+        double *const c = p.c + at.item * p.c_item;
+        if (at.part >= 0)
             store_part(sum, p.parts + (int64_t(at.part) * T.block.m + row) * T.block.n + col,
                        T.block.n);
-    } while (S::may_stay && (turn += gridDim.x) < p.turns);
+        else if (p.c_wide)
+            store_pairs(sum, p, c, at.m() + row, at.n() + col);
+        else
+            store_elements(sum, p, c, at.m() + row, at.n() + col, lane);
+    } while (S::is_hopper && (turn += gridDim.x) < p.turns);
 }
 
 template <class S> __device__ void run(const problem &p)
@@ -371,8 +468,7 @@ __global__ void __launch_bounds__(T.block.n) add_parts(const __grid_constant__ p
 #pragma unroll 8
         for (int split = 0; split < p.splits; split++)
             sum += part[split * tile_elems + i * T.block.n];
-        double &to = c[i * p.c_row];
-        to = weighted(p.alpha, sum, p.beta, p.beta != 0 ? to : 0);
+        store_element(p, sum, c[i * p.c_row]);
     }
 }
 

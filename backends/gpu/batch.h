@@ -11,7 +11,9 @@
  *
  * Both operands are staged k-major, [k][m] and [k][n], from whatever strides. The next tile of k is
  * on its way to registers while this one is multiplied. With little to multiply, what counts is
- * that few instructions carry it: a thread's pieces of an operand are a constant step apart. */
+ * that few instructions carry it: a thread's pieces of an operand are a constant step apart.
+ *
+ * One product whose k is split is a batch too: its items lie one after the other along k. */
 #ifndef TG_BATCH_H
 #define TG_BATCH_H
 
@@ -53,16 +55,18 @@ template <tg_tile T, typename T_elem> struct batch_place {
         lane_m = lane / shape::lanes.n, lane_n = lane % shape::lanes.n;
     }
 
-    __device__ int row(int i) const
+    __device__ int row(int i, int of_lane) const
     {
-        return tg_tile_row(shape::tile, shape::lanes, warp_m, i / T.thread.m, lane_m,
+        return tg_tile_row(shape::tile, shape::lanes, warp_m, i / T.thread.m, of_lane,
                            i % T.thread.m);
     }
-    __device__ int col(int j) const
+    __device__ int col(int j, int of_lane) const
     {
-        return tg_tile_col(shape::tile, shape::lanes, warp_n, j / T.thread.n, lane_n,
+        return tg_tile_col(shape::tile, shape::lanes, warp_n, j / T.thread.n, of_lane,
                            j % T.thread.n);
     }
+    __device__ int row(int i) const { return row(i, lane_m); }
+    __device__ int col(int j) const { return col(j, lane_n); }
 };
 
 template <tg_tile T, typename T_elem>
@@ -132,6 +136,52 @@ __device__ inline void batch_store(const batch_call<T_elem> &p, const batch_part
     }
 }
 
+/* C element by element, where vectors of it cannot be stored: so that neighbours write neighbours,
+ * a warp puts its vectors side by side in a patch of fast memory, and reads it back in another
+ * order.
+ */
+template <tg_tile T, typename T_elem>
+__device__ inline void
+batch_store_elements(const batch_call<T_elem> &p, const batch_part part,
+                     const batch_place<T, T_elem> &me,
+                     T_elem (&sum)[batch<T, T_elem>::rows][batch<T, T_elem>::cols], T_elem *patches)
+{
+    using shape = batch<T, T_elem>;
+    constexpr int cols = shape::lanes.n * T.vec, rows = shape::warp_size / cols; /* of a patch */
+    const int lane = me.thread % shape::warp_size, first = me.col(0, 0) + lane % cols;
+    T_elem *const patch = patches + (me.thread - lane) * T.vec;
+    T_elem *c = p.c + part.item * p.c_item + part.first_row * p.c_row;
+    c += (part.first_col + first) * p.c_col;
+#pragma unroll
+    for (int i = 0; i < shape::rows; i++) {
+        T_elem *to[T.vec];
+        bool is_row[T.vec];
+#pragma unroll
+        for (int e = 0; e < T.vec; e++) {
+            const int row = me.row(i, e * rows + lane / cols);
+            to[e] = c + row * p.c_row;
+            is_row[e] = row < part.rows;
+        }
+#pragma unroll
+        for (int j = 0; j < shape::cols; j += T.vec) {
+            vector<T_elem, T.vec> x;
+#pragma unroll
+            for (int e = 0; e < T.vec; e++)
+                x.at[e] = sum[i][j + e];
+            GPU_MEET_WARP();
+            store_vector(patch + lane * T.vec, x);
+            GPU_MEET_WARP();
+#pragma unroll
+            for (int e = 0; e < T.vec; e++) {
+                const T_elem one = patch[e * shape::warp_size + lane];
+                if (is_row[e] && first + j / T.vec * cols < part.cols)
+                    *to[e] = weighted(p.alpha, one, p.beta, p.beta != 0 ? *to[e] : T_elem(0));
+                to[e] += cols * p.c_col;
+            }
+        }
+    }
+}
+
 template <tg_tile T, typename T_elem, batch_way a_way, batch_way b_way>
 __global__ void GPU_BOUNDS((batch<T, T_elem>::threads), (batch<T, T_elem>::blocks_per_unit))
     batch_gemm(batch_call<T_elem> p)
@@ -152,8 +202,9 @@ __global__ void GPU_BOUNDS((batch<T, T_elem>::threads), (batch<T, T_elem>::block
         p.b, part.item, part.first_col, part.cols, me.thread);
 
     T_elem sum[shape::rows][shape::cols] = {};
-    a.fetch(p.k);
-    b.fetch(p.k);
+    const int missing = part.item == p.items - 1 ? p.k_missing : 0;
+    a.fetch(p.k - missing);
+    b.fetch(p.k - missing);
     int stage = 0;
     for (int left = p.k; left > 0; left -= T.block.k) {
         T_elem *a_tile = stages[stage], *b_tile = a_tile + T.block.k * shape::a_stride;
@@ -163,14 +214,17 @@ __global__ void GPU_BOUNDS((batch<T, T_elem>::threads), (batch<T, T_elem>::block
         b.put(b_tile);
         __syncthreads();
         if (left > T.block.k) {
-            a.fetch(left - T.block.k);
-            b.fetch(left - T.block.k);
+            a.fetch(left - missing - T.block.k);
+            b.fetch(left - missing - T.block.k);
         }
         batch_multiply<T>(a_tile, b_tile, me, sum);
         stage = (stage + 1) % T.stages;
     }
     __syncthreads();
-    batch_store<T>(p, later[team], me, sum);
+    if (T.vec == 4 && !p.c_is_wide)
+        batch_store_elements<T>(p, later[team], me, sum, stages[0]);
+    else
+        batch_store<T>(p, later[team], me, sum);
 }
 
 /* ----------------------------------------------------------------------------------- launching */
@@ -191,7 +245,9 @@ batch_way batch_way_of(const batch_operand<T_elem> &x, int64_t lines, int64_t k,
 template <tg_tile T, typename T_elem> auto batch_kernel(const batch_call<T_elem> &q)
 {
     constexpr auto of_line = batch_way::vectors_of_line, of_k = batch_way::vectors_of_k;
-    const batch_way a = batch_way_of(q.a, q.m, q.k, T.vec), b = batch_way_of(q.b, q.n, q.k, T.vec);
+    const int last_k = q.k - q.k_missing;
+    const batch_way a = batch_way_of(q.a, q.m, last_k, T.vec),
+                    b = batch_way_of(q.b, q.n, last_k, T.vec);
     if (a == batch_way::elements || b == batch_way::elements)
         return batch_gemm<T, T_elem, batch_way::elements, batch_way::elements>;
     if (a == of_line)
@@ -200,40 +256,68 @@ template <tg_tile T, typename T_elem> auto batch_kernel(const batch_call<T_elem>
     return b == of_line ? batch_gemm<T, T_elem, of_k, of_line> : batch_gemm<T, T_elem, of_k, of_k>;
 }
 
-template <tg_tile T> int64_t batch_tiles(const tg_call *p)
+/* If k is split: its parts as items, and their planes of the workspace as C. */
+template <tg_tile T> tg_call batch_of_parts(tg_call p)
 {
-    return tg_ceil_div(p->m, T.block.m) * tg_ceil_div(p->n, T.block.n) * p->batch;
+    const int64_t k = tg_round_up(tg_ceil_div(p.k, p.splits), T.block.k);
+    if (p.splits == 1)
+        return p;
+    p.splits = int(tg_ceil_div(p.k, k));
+    p.k = k;
+    p.batch = p.splits;
+    p.a_item = k * p.a_col;
+    p.b_item = k * p.b_row;
+    p.c = p.workspace;
+    p.c_row = p.n;
+    p.c_col = 1;
+    p.c_item = p.m * p.n;
+    p.alpha = 1;
+    p.beta = 0;
+    return p;
+}
+
+template <tg_tile T> int64_t batch_tiles(const tg_call &p)
+{
+    return tg_ceil_div(p.m, T.block.m) * tg_ceil_div(p.n, T.block.n) * p.batch;
 }
 
 template <tg_tile T, typename T_elem> int batch_takes(const tg_call *p)
 {
-    return p->splits == 1 && p->k <= INT32_MAX &&
-           fits_a_grid(batch_tiles<T>(p), batch<T, T_elem>::threads);
+    return (p->splits == 1 || p->batch == 1) && p->k <= INT32_MAX &&
+           fits_a_grid(batch_tiles<T>(batch_of_parts<T>(*p)), batch<T, T_elem>::threads);
 }
 
-template <tg_tile T, typename T_elem> int batch_launch(const tg_call *p, void *stream)
+template <tg_tile T, typename T_elem> int batch_launch(const tg_call *call, void *stream)
 {
     using shape = batch<T, T_elem>;
-    const bool c_is_wide = p->c_col == 1 && is_aligned(p->c, p->c_row, p->c_item,
-                                                       T.vec * sizeof(T_elem), sizeof(T_elem));
-    const batch_call<T_elem> q = {
-        {static_cast<const T_elem *>(p->a), p->a_row, p->a_col, p->a_item},
-        {static_cast<const T_elem *>(p->b), p->b_col, p->b_row, p->b_item},
-        static_cast<T_elem *>(p->c),
-        p->c_row,
-        p->c_col,
-        p->c_item,
-        p->m,
-        p->n,
-        int(p->k),
-        unsigned(tg_ceil_div(p->m, T.block.m)),
-        unsigned(tg_ceil_div(p->n, T.block.n)),
-        unsigned(batch_tiles<T>(p)),
-        c_is_wide,
-        T_elem(p->k ? p->alpha : 0),
-        T_elem(p->beta)};
-    return start(batch_kernel<T>(q), tg_ceil_div(q.tiles, shape::teams), shape::threads, 0, q, *p,
-                 stream);
+    const tg_call p = batch_of_parts<T>(*call);
+    const bool c_is_wide =
+        p.c_col == 1 && p.n % T.vec == 0 &&
+        is_aligned(p.c, p.c_row, p.c_item, T.vec * sizeof(T_elem), sizeof(T_elem));
+    const batch_call<T_elem> q = {{static_cast<const T_elem *>(p.a), p.a_row, p.a_col, p.a_item},
+                                  {static_cast<const T_elem *>(p.b), p.b_col, p.b_row, p.b_item},
+                                  static_cast<T_elem *>(p.c),
+                                  p.c_row,
+                                  p.c_col,
+                                  p.c_item,
+                                  p.m,
+                                  p.n,
+                                  p.batch,
+                                  int(p.k),
+                                  p.splits > 1 ? int(p.k * p.splits - call->k) : 0,
+                                  unsigned(tg_ceil_div(p.m, T.block.m)),
+                                  unsigned(tg_ceil_div(p.n, T.block.n)),
+                                  unsigned(batch_tiles<T>(p)),
+                                  c_is_wide,
+                                  T_elem(p.k ? p.alpha : 0),
+                                  T_elem(p.beta)};
+    const int error = start(batch_kernel<T>(q), tg_ceil_div(q.tiles, shape::teams), shape::threads,
+                            0, q, p, stream);
+    if (error || p.splits == 1)
+        return error;
+    tg_call sum = *call;
+    sum.splits = p.splits;
+    return start_add_splits<T_elem>(sum, stream);
 }
 
 template <tg_tile T, typename T_elem> int batch_usage(tg_usage *usage)

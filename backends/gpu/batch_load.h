@@ -24,8 +24,8 @@ template <typename T_elem> struct batch_call {
     batch_operand<T_elem> a, b;
     T_elem *c;
     int64_t c_row, c_col, c_item;
-    int64_t m, n;
-    int k;
+    int64_t m, n, items;
+    int k, k_missing; /* missing: in the last item */
     unsigned tiles_m, tiles_n, tiles; /* tiles: of all items together */
     bool c_is_wide;                   /* vectors of its rows can be stored */
     T_elem alpha, beta;

@@ -11,11 +11,11 @@
 namespace tg
 {
 
-/* Whole vectors, or as wide as the thread tile allows. */
+/* Others are not compiled: a row as wide does the same. */
 template <typename T_elem> constexpr bool is_wide_enough(tg_tile t, bool is_skinny)
 {
-    constexpr int whole = widest.vec_bytes / sizeof(T_elem);
-    return t.vec == whole || (!is_skinny && (t.thread.m % whole || t.thread.n % whole));
+    return is_skinny ? t.vec * sizeof(T_elem) == widest.vec_bytes
+                     : tg_tile_is_wide(t, sizeof(T_elem), widest.vec_bytes);
 }
 
 template <int row, typename T_elem> constexpr tg_kernel_entry thin_entry()
@@ -31,7 +31,7 @@ template <int row, typename T_elem> constexpr tg_kernel_entry thin_entry()
                     skinny_usage<T, T_elem>};
         } else {
             static_assert(batch<T, T_elem>::is_possible);
-            return {batch_takes<T, T_elem>, nullptr, batch_launch<T, T_elem>,
+            return {batch_takes<T, T_elem>, splits_bytes<T_elem>, batch_launch<T, T_elem>,
                     batch_usage<T, T_elem>};
         }
     }

@@ -30,6 +30,11 @@
  * paid in private memory. */
 #define GPU_BOUNDS(threads, blocks) __attribute__((amdgpu_flat_work_group_size(threads, threads)))
 
+/* The lanes of a wave wait for each other, and see what they wrote to fast memory. */
+#define GPU_MEET_WARP()                                                                      \
+    (__builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront"), __builtin_amdgcn_wave_barrier(), \
+     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront"))
+
 /* Blocks of so many threads in a grid: the threads of all are counted in 32 bits. */
 #define GPU_MOST_BLOCKS(threads) (int64_t(UINT32_MAX) / (threads))
 
