@@ -21,11 +21,11 @@
 
 static const double unit_threads = 2048;
 static const double bytes_per_cycle = 17; /* of slow memory, for each unit */
-static const double bytes_stored = 12;    /* C, in a cycle, by a unit */
-static const double times_if_torn = 1.4;
-static const double cycles_of_turn = 840;  /* of a unit, from blocks to others */
-static const double cycles_of_tail = 5000; /* split, of matrix rows */
-static const double cycles_of_split = 140; /* one of k, in the kernel that adds them up */
+static const double bytes_stored = 12.3;  /* C, in a cycle, by a unit */
+static const double times_if_torn = 1.45;
+static const double cycles_of_turn = 861;  /* of a unit, from blocks to others */
+static const double cycles_of_tail = 5950; /* split, of matrix rows */
+static const double cycles_of_split = 128; /* one of k, in the kernel that adds them up */
 
 /* Multiply-adds that a unit does in a cycle; cycles of a warp's load to registers; bytes that are
  * staged in a cycle; cycles that a stage takes at least; the share of what goes on at the same time
@@ -51,9 +51,9 @@ static int is_fed_by_engine(tg_tile t, const tg_limits *l, int bytes)
 static family family_of(int row, tg_tile t, int bytes)
 {
     const double fmas = bytes == 8 ? 0.5 : 1; /* of f32's */
-    const family batch = {130 * fmas, 0.035, 26, 1900, 0.095, 1700, 4000};
-    const family plain = {130 * fmas, 0.082, 120, 2300, 1, 3300, 7000};
-    const family matrix = {150, 1.9, 55, 580, 0.32, 2100, 8300};
+    const family batch = {128 * fmas, 0.0332, 25.1, 1900, 0.0779, 1700, 3750};
+    const family plain = {128 * fmas, 0.0665, 160, 2530, 1, 2910, 6930};
+    const family matrix = {150, 1.71, 53.5, 529, 0.373, 2100, 8430};
     return !tg_tile_is_fma(t) ? matrix : begins(tg_tile_name(row), "batch") ? batch : plain;
 }
 
@@ -123,7 +123,7 @@ static way_in way_in_of(const tg_problem *p, int64_t x_stride, int64_t k_stride,
         return (way_in){0, 1};
     if (may_along_k && is_fetched(k_stride, x_stride))
         return (way_in){0, 0};
-    return (way_in){0.0032 * (double)x * (double)p->k * (double)p->batch, 1};
+    return (way_in){0.00308 * (double)x * (double)p->k * (double)p->batch, 1};
 }
 
 /* If both lie along k, four lanes share it, if the tile has as many slices. */
@@ -157,7 +157,7 @@ static tg_problem oriented(const tg_problem *p, tg_tile *t, const tg_limits *l)
 static double stream_cycles(const tg_problem *p, tg_tile t, const tg_limits *l, tg_tail tail)
 {
     const int is_along_k = t.block.m < t.block.n && a_is_along_k(p); /* its short side: best so */
-    const double in_unit = is_along_k ? 22 : 20, first = 8300;       /* bytes a cycle, cycles */
+    const double in_unit = is_along_k ? 22.1 : 19.3, first = 7970;   /* bytes a cycle, cycles */
     const int64_t steps = tg_max(1, tg_ceil_div(p->k, t.block.k)), units = l->units;
     const int64_t tiles = tg_ceil_div(p->m, t.block.m) * tg_ceil_div(p->n, t.block.n);
     const int64_t waves = tiles / units, left = tiles % units;
@@ -169,9 +169,9 @@ static double stream_cycles(const tg_problem *p, tg_tile t, const tg_limits *l, 
     const double line = 4.0 * (double)tg_max(t.block.m, t.block.n) * t.block.k;
     const double all = 4.0 * (double)tg_max(p->m, p->n) * (double)p->k / (bytes_per_cycle * units);
     const double sum = parts == 1  ? 0
-                       : waves > 0 ? 1700
-                       : parts > 6 ? 8800 /* not as clusters: few of that size run at once */
-                                   : 2900;
+                       : waves > 0 ? 1550
+                       : parts > 6 ? 7750 /* not as clusters: few of that size run at once */
+                                   : 2980;
     double moved = of_unit * line / in_unit;
     moved = moved > all ? moved : all;
     return first + sum + (moved > first * (double)waves ? moved : first * (double)waves);
@@ -185,15 +185,15 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
     const double thin = tg_is_thin(t.block);
     const double share =
         takes_both_along_k(p, t)
-            ? 1.06 - 0.63 * loads / outputs - 0.0617 * (t.slices - 4) - 0.159 * thin
-            : 1.52 - 2.51 * loads / outputs - 0.0344 * (t.slices - 1) + 0.121 * thin;
-    const double start = 51 + 14 * t.slices + (is_torn(p, 4) ? 24 : 0); /* of a block, in k */
+            ? 1.03 - 0.784 * loads / outputs - 0.051 * (t.slices - 4) - 0.131 * thin
+            : 1.49 - 2.5 * loads / outputs - 0.0297 * (t.slices - 1) + 0.124 * thin;
+    const double start = 42.9 + 13.5 * t.slices + (is_torn(p, 4) ? 28.8 : 0); /* of a block, in k */
     const int64_t resident = (int64_t)resident_blocks(t, l, 4), slots = resident * l->units;
     const int64_t steps = tg_max(1, tg_ceil_div(p->k, t.block.k));
-    const double k_done = (double)(t.slices > 1 ? steps * t.block.k : p->k);
+    const double k_done = (double)(steps * t.block.k);
     const way_in a = way_in_of(p, p->a.row_stride, p->a.col_stride, p->m, 1);
     const way_in b = way_in_of(p, p->b.col_stride, p->b.row_stride, p->n, takes_both_along_k(p, t));
-    const double copies = a.cycles + b.cycles, launches = copies > 0 ? 4700 : 1800;
+    const double copies = a.cycles + b.cycles, launches = copies > 0 ? 5550 : 1910;
     const int64_t copied = (a.cycles > 0 ? p->m : 0) + (b.cycles > 0 ? p->n : 0);
     if (tg_tile_streams(t))
         return launches + copies + stream_cycles(p, t, l, tail);
@@ -209,21 +209,21 @@ static double engine_cycles(const tg_problem *given, tg_tile t, const tg_limits 
         tail == TG_TAIL_SPLIT && left > 0 ? tg_tail_steps(left, slots, steps, t) : steps;
     const double parts = (double)tg_ceil_div(steps, part);
     const double alone =
-        resident > 1 && waves == 0 && left <= l->units ? 0.41 + 1.2 * loads / outputs : 1;
+        resident > 1 && waves == 0 && left <= l->units ? 0.396 + 1.2 * loads / outputs : 1;
     double k = waves * (k_done + start), split = 0;
     if (left > 0 && parts == 1)
         k += (k_done + start) * alone;
     else if (left > 0) {
         k += tg_tail_time(left, slots, steps, part, t.block);
-        const double first = thin ? 1010 : 13300;
-        split = (waves == 0 ? first : 0) + 0.4 * t.block.m * t.block.n * parts;
+        const double first = thin ? 949 : 14800;
+        split = (waves == 0 ? first : 0) + 0.394 * t.block.m * t.block.n * parts;
     }
     const double tiles = split + k * t.block.m * t.block.n * (double)resident / (128 * share);
     const double warps = 4 + (double)tg_tile_threads(t, l->lanes) / 32;
-    const double edge = core.blocks ? 2910 + 1.08 * (double)p->k * (double)core.width / warps : 0;
+    const double edge = core.blocks ? 2890 + 1.08 * (double)p->k * (double)core.width / warps : 0;
     const int is_hidden = copied > 0 && p->batch == 1 && (parts == 1 || waves > 0) &&
                           tg_copies_go_on(p->m, p->n, p->k, copied, t.block, l->units, resident);
-    const double shown = is_hidden ? 0.64 : 1; /* of the time that copies take */
+    const double shown = is_hidden ? 0.634 : 1; /* of the time that copies take */
     return launches + copies * shown + (tiles > edge ? tiles : edge);
 }
 
@@ -243,7 +243,7 @@ static double stage_cycles(const tg_problem *p, family f, tg_tile t, const tg_li
     const double multiplied = m * n * k / f.fmas, staged = (m + n) * k * bytes / f.bytes;
     if (!tg_tile_is_fma(t)) {
         const double loaded = f.load * warps * (t.warp.m + t.warp.n) / lanes * k;
-        const double slow = bytes == 8 && has_odd_lines(p) ? 1.27 : 1;
+        const double slow = bytes == 8 && has_odd_lines(p) ? 1.35 : 1;
         return overlapped(multiplied > loaded ? multiplied : loaded, slow * staged, f.shown);
     }
     const double words = (double)t.warp.m / l->lanes.m + (double)t.warp.n / l->lanes.n;
@@ -286,9 +286,9 @@ static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *
     }
     const double c = (double)p->m * (double)p->n * (double)p->batch;
     if (plan->splits > 1)
-        sum += in_clusters ? cycles_of_tail + 0.11 * m * n
+        sum += in_clusters ? cycles_of_tail + 0.0978 * m * n
                            : f.splits + plan->splits * cycles_of_split +
-                                 c * (plan->splits + 1) * bytes / (7.1 * l->units);
+                                 c * (plan->splits + 1) * bytes / (6.74 * l->units);
     return f.start + sum;
 }
 

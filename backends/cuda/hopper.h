@@ -141,18 +141,14 @@ template <tg_tile T, ways W> struct accumulators {
 };
 
 /* A stage is bodies of four k: in a loop all but the last, which is a copy of its own, because it
- * takes its last fragments from the next stage. One slice multiplies no more than there is of the
- * last stage; of several, all have as much to do. */
+ * takes its last fragments from the next stage. */
 template <tg_tile T, ways W, class S>
-__device__ void multiply(accumulators<T, W> &acc, const arguments &p, const work &w,
-                         const pipeline<S> &pipe, const lane &me)
+__device__ void multiply(accumulators<T, W> &acc, const work &w, const pipeline<S> &pipe,
+                         const lane &me)
 {
     constexpr int m = T.block.m, n = T.block.n;
     const float *const a_0 = pipe.stages + me.slice * S::slice_k * m + me.row;
     const float *const b_0 = pipe.stages + S::a + me.slice * S::slice_k * n + me.col;
-    const int left = p.k - (w.first + w.steps - 1) * T.block.k;
-    const int last_k =
-        T.slices == 1 ? (int)tg_min(tg_round_up(left, quad), S::slice_k) : S::slice_k;
     fragments<T, W> f[2];
     turn<S::stages> at;
     barrier_wait(&pipe.full[0], 0);
@@ -160,8 +156,7 @@ __device__ void multiply(accumulators<T, W> &acc, const arguments &p, const work
     for (int step = w.steps; step > 0; step--) {
         const float *a = a_0 + at.stage * S::stage, *b = b_0 + at.stage * S::stage;
 #pragma unroll 1
-        for (int k = quad; k < (step > 1 ? S::slice_k : last_k);
-             k += quad, a += quad * m, b += quad * n)
+        for (int k = 0; k < S::slice_k - quad; k += quad, a += quad * m, b += quad * n)
 #pragma unroll
             for (int i = 0; i < quad; i++) {
                 f[(i + 1) % 2].load(a + (i + 1) * m, b + (i + 1) * n);
@@ -351,7 +346,7 @@ __device__ void consume(const arguments &p, const work &todo, const pipeline<S> 
     else if constexpr (W.a_along_k)
         multiply_along_k(acc, todo, pipe, me);
     else
-        multiply(acc, p, todo, pipe, me);
+        multiply(acc, todo, pipe, me);
     const work w = found_again<T, W>(p, todo);
     tg::meet<consumers<T>>(); /* nobody reads the stages any more */
     park(pipe.stages, acc, me);
