@@ -98,8 +98,10 @@ template <tg_tile T> struct stored_parts {
 
     __device__ const float *part_at(int of) const
     {
-        return cluster > 1 ? tg::in_block(memory, of)
-                           : memory + (int64_t)of * T.block.m * T.block.n;
+        const float *at = memory + (int64_t)of * T.block.m * T.block.n;
+        if (cluster > 1)
+            at = tg::in_block(memory, of);
+        return at;
     }
 
     /* Slow memory answers late: what is asked for at once is waited for once. */

@@ -98,8 +98,10 @@ __device__ inline void batch_multiply(const T_elem *a_tile, const T_elem *b_tile
 #pragma unroll
         for (int i = 0; i < shape::rows; i++)
 #pragma unroll
-            for (int j = 0; j < shape::cols; j++)
+            for (int x = 0; x < shape::cols; x++) {
+                const int j = i % 2 ? shape::cols - 1 - x : x; /* turns where it is: a bank saved */
                 sum[i][j] += a[i] * b[j];
+            }
     }
 }
 
@@ -137,9 +139,8 @@ __device__ inline void batch_store(const batch_call<T_elem> &p, const batch_part
 }
 
 /* C element by element, where vectors of it cannot be stored: so that neighbours write neighbours,
- * a warp puts its vectors side by side in a patch of fast memory, and reads it back in another
- * order.
- */
+ * a warp puts its vectors into a patch of fast memory, and reads it back along their rows. Padded,
+ * neither way meets itself in a bank. (As vectors they would tie the registers of the sums.) */
 template <tg_tile T, typename T_elem>
 __device__ inline void
 batch_store_elements(const batch_call<T_elem> &p, const batch_part part,
@@ -148,35 +149,30 @@ batch_store_elements(const batch_call<T_elem> &p, const batch_part part,
 {
     using shape = batch<T, T_elem>;
     constexpr int cols = shape::lanes.n * T.vec, rows = shape::warp_size / cols; /* of a patch */
+    constexpr int stride = shape::warp_size + 32 / T.vec;
+    static_assert(shape::team / shape::warp_size * stride * shape::cols <= shape::stage * T.stages);
     const int lane = me.thread % shape::warp_size, first = me.col(0, 0) + lane % cols;
-    T_elem *const patch = patches + (me.thread - lane) * T.vec;
+    T_elem *const patch = patches + me.thread / shape::warp_size * stride * shape::cols;
+    const T_elem *const mine = patch + lane % T.vec * stride + lane / T.vec;
     T_elem *c = p.c + part.item * p.c_item + part.first_row * p.c_row;
     c += (part.first_col + first) * p.c_col;
 #pragma unroll
     for (int i = 0; i < shape::rows; i++) {
-        T_elem *to[T.vec];
-        bool is_row[T.vec];
+        GPU_MEET_WARP();
+#pragma unroll
+        for (int j = 0; j < shape::cols; j++)
+            patch[j * stride + lane] = sum[i][j];
+        GPU_MEET_WARP();
 #pragma unroll
         for (int e = 0; e < T.vec; e++) {
             const int row = me.row(i, e * rows + lane / cols);
-            to[e] = c + row * p.c_row;
-            is_row[e] = row < part.rows;
-        }
+            T_elem *to = c + row * p.c_row;
 #pragma unroll
-        for (int j = 0; j < shape::cols; j += T.vec) {
-            vector<T_elem, T.vec> x;
-#pragma unroll
-            for (int e = 0; e < T.vec; e++)
-                x.at[e] = sum[i][j + e];
-            GPU_MEET_WARP();
-            store_vector(patch + lane * T.vec, x);
-            GPU_MEET_WARP();
-#pragma unroll
-            for (int e = 0; e < T.vec; e++) {
-                const T_elem one = patch[e * shape::warp_size + lane];
-                if (is_row[e] && first + j / T.vec * cols < part.cols)
-                    *to[e] = weighted(p.alpha, one, p.beta, p.beta != 0 ? *to[e] : T_elem(0));
-                to[e] += cols * p.c_col;
+            for (int j = 0; j < shape::cols; j += T.vec) {
+                const T_elem one = mine[j * stride + e * shape::warp_size / T.vec];
+                if (row < part.rows && first + j / T.vec * cols < part.cols)
+                    *to = weighted(p.alpha, one, p.beta, p.beta != 0 ? *to : T_elem(0));
+                to += cols * p.c_col;
             }
         }
     }
@@ -202,20 +198,20 @@ __global__ void GPU_BOUNDS((batch<T, T_elem>::threads), (batch<T, T_elem>::block
         p.b, part.item, part.first_col, part.cols, me.thread);
 
     T_elem sum[shape::rows][shape::cols] = {};
-    const int missing = part.item == p.items - 1 ? p.k_missing : 0;
-    a.fetch(p.k - missing);
-    b.fetch(p.k - missing);
+    const int there = p.k - (part.item == p.items - 1 ? p.k_missing : 0);
+    a.fetch(there);
+    b.fetch(there);
     int stage = 0;
-    for (int left = p.k; left > 0; left -= T.block.k) {
+    for (int k = 0; k < p.k; k += T.block.k) {
         T_elem *a_tile = stages[stage], *b_tile = a_tile + T.block.k * shape::a_stride;
         if (T.stages == 1)
             __syncthreads();
         a.put(a_tile);
         b.put(b_tile);
         __syncthreads();
-        if (left > T.block.k) {
-            a.fetch(left - missing - T.block.k);
-            b.fetch(left - missing - T.block.k);
+        if (k + T.block.k < p.k) {
+            a.fetch(there - k - T.block.k);
+            b.fetch(there - k - T.block.k);
         }
         batch_multiply<T>(a_tile, b_tile, me, sum);
         stage = (stage + 1) % T.stages;
@@ -283,7 +279,7 @@ template <tg_tile T> int64_t batch_tiles(const tg_call &p)
 
 template <tg_tile T, typename T_elem> int batch_takes(const tg_call *p)
 {
-    return (p->splits == 1 || p->batch == 1) && p->k <= INT32_MAX &&
+    return (p->splits == 1 || p->batch == 1) && p->k <= INT32_MAX - T.block.k &&
            fits_a_grid(batch_tiles<T>(batch_of_parts<T>(*p)), batch<T, T_elem>::threads);
 }
 

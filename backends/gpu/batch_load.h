@@ -25,7 +25,7 @@ template <typename T_elem> struct batch_call {
     T_elem *c;
     int64_t c_row, c_col, c_item;
     int64_t m, n, items;
-    int k, k_missing; /* missing: in the last item */
+    int k, k_missing;                 /* missing: in the last item */
     unsigned tiles_m, tiles_n, tiles; /* tiles: of all items together */
     bool c_is_wide;                   /* vectors of its rows can be stored */
     T_elem alpha, beta;
