@@ -184,6 +184,7 @@ template <tg_tile T, ways W> struct producer {
             const unsigned missing = __ballot_sync(~0u, is_missing);
             there += missing ? __ffs(missing) - 1 : 32;
         }
+        __syncwarp(); /* what one lane has seen, the one that fetches sees */
         asm volatile("fence.proxy.async.global;" ::: "memory");
         return there;
     }

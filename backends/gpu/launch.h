@@ -52,7 +52,8 @@ inline int ask_for_fast_once(const tg_call *call, const void *kernel, int64_t by
     return error;
 }
 
-/* Every kernel begins with it: it may have been started while the one before it ended. */
+/* What every kernel does before it touches slow memory: it may have been started while the one
+ * before it ended. */
 __device__ inline void wait_for_turn()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tiled product on a GPU, for every row of the table whose inst is FMA: one text for CUDA, HIP
- * and, with a few macros, one host thread per lane (tests/test_simt.cpp).
+ * The tiled product on a GPU, for the rows of the table that multiply-add lane by lane: one text
+ * for CUDA, HIP and, with a few macros, one host thread per lane (tests/test_simt.cpp).
  *
  *   slow memory         fast memory            a lane's registers       slow memory
  *   A, B  -- fetch -->  pieces  -- put -->  A tile, B tile  -- multiply -->  sum  -- store -->  C
