@@ -104,16 +104,16 @@ static void test_all_environments(void)
 {
     test_environment("TILEGEMM_TILE", "t64x64x16", TG_OK, "");
     test_environment("TILEGEMM_TILE", "24x40x3/0x0/3x5/1/1", TG_OK, "");
-    test_environment("TILEGEMM_TILE", "24x40x3/24x40/3x5/1/1", api_is_cpu() ? TG_OK : TG_BAD_TILE,
+    test_environment("TILEGEMM_TILE", "48x40x3/24x40/3x5/1/1", api_is_cpu() ? TG_OK : TG_BAD_TILE,
                      api_is_cpu() ? "" : "TILEGEMM_TILE|rows of the table");
     test_environment("TILEGEMM_TILE", "", TG_OK, "");
     test_environment("TILEGEMM_TILE", "t65x65x65", TG_BAD_ARGUMENT, "TILEGEMM_TILE|t65x65x65");
-    test_environment("TILEGEMM_TILE", "24x40x3/24x40/3x5/1", TG_BAD_ARGUMENT,
+    test_environment("TILEGEMM_TILE", "48x40x3/24x40/3x5/1", TG_BAD_ARGUMENT,
                      "TILEGEMM_TILE|stages");
-    test_environment("TILEGEMM_TILE", "24x40x3/24x40/3x5/2/1", TG_BAD_TILE,
+    test_environment("TILEGEMM_TILE", "48x40x3/24x40/3x5/2/1", TG_BAD_TILE,
                      "TILEGEMM_TILE|thread.n = 5|vec = 2");
     test_environment("TILEGEMM_TILE", "0x0x0/0x0/8x8/4/1/inst0x0x0", TG_BAD_TILE, "inst");
-    test_environment("TILEGEMM_TILE", "24x40x3/24x40/3x5/1/1/inst16x8x8", TG_BAD_TILE, "inst");
+    test_environment("TILEGEMM_TILE", "48x40x3/24x40/3x5/1/1/inst16x8x8", TG_BAD_TILE, "inst");
     test_environment("TILEGEMM_THREADS", "1", TG_OK, "");
     test_environment("TILEGEMM_THREADS", "3", TG_OK, "");
     test_environment("TILEGEMM_THREADS", "0", TG_OK, "");

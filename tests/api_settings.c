@@ -94,6 +94,15 @@ static int is_for_no_type(tg_context *ctx, const tg_tile *tile)
 #undef TG_X
 }
 
+/* Where a warp has 64 lanes, two rows may come to the same tiling: the plan names one of them. */
+static int names_a_twin(tg_context *ctx, const tg_problem *p, const tg_plan *plan)
+{
+    tg_plan of_named = TG_PLAN_INIT;
+    const tg_tile named = tg_tile_at(plan->row);
+    return plan->row >= 0 && !tg_force(ctx, &named) && !tg_pick(ctx, p, &of_named) &&
+           memcmp(&of_named.tile, &plan->tile, sizeof named) == 0;
+}
+
 static void test_pick_and_force(tg_context *ctx)
 {
     tg_problem p = square();
@@ -107,7 +116,8 @@ static void test_pick_and_force(tg_context *ctx)
         }
         CHECK_OK(ctx, tg_force(ctx, &tile));
         CHECK_OK(ctx, tg_pick(ctx, &p, &plan));
-        CHECK_INT(plan.row, row);
+        CHECK_SAY(plan.row == row || names_a_twin(ctx, &p, &plan), "row %d, expected %d", plan.row,
+                  row);
         CHECK(plan.tile.thread.m == tile.thread.m && plan.tile.vec == tile.vec);
         CHECK(multiplies(ctx, 33, 34, 35, (unsigned)row));
         if (tg_tile_refusal(ctx, &tile, TG_F64)) {

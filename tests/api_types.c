@@ -234,6 +234,35 @@ static void test_types_do_not_mix(tg_context *ctx)
     }
 }
 
+/* Of 1 to 2^14, small ones as often as large. */
+static int64_t size_of(uint64_t hash)
+{
+    const int bits = (int)(hash % 14);
+    return (int64_t)1 << bits | (int64_t)(hash >> 50) >> (14 - bits);
+}
+
+/* Whatever the shape, something that the device has is chosen. */
+static void test_picks(tg_context *ctx, tg_type type)
+{
+    for (uint64_t at = 0; at < 3000; at++) {
+        const uint64_t hash = test_hash(at * 8 + (uint64_t)type);
+        const int64_t m = size_of(hash), n = size_of(test_hash(hash)),
+                      k = size_of(test_hash(~hash));
+        tg_problem p = api_product(m, n, k, type, NULL, NULL, NULL);
+        tg_plan plan = TG_PLAN_INIT;
+        if (hash >> 40 & 1)
+            p.a.row_stride = 1, p.a.col_stride = m + (int64_t)(hash >> 44 & 3);
+        if (hash >> 41 & 1)
+            p.b.row_stride = 1, p.b.col_stride = k + (int64_t)(hash >> 46 & 3);
+        p.batch = hash >> 42 & 3 ? 1 : 1 + (int64_t)(hash >> 50 & 255);
+        p.a.batch_stride = p.b.batch_stride = (int64_t)1 << 30, p.c.batch_stride = m * n;
+        p.flags = hash >> 60 ? 0 : TG_BATCH_INVARIANT;
+        const tg_status status = tg_pick(ctx, &p, &plan);
+        CHECK_SAY(status == TG_OK, "%s, %" PRId64 "x%" PRId64 "x%" PRId64 " *%" PRId64 ": %s",
+                  tg_type_name(type), m, n, k, p.batch, tg_last_error(ctx));
+    }
+}
+
 /* What is kept beside a C of f16 is bounded, however large C is. */
 static void test_sums(tg_context *ctx)
 {
@@ -251,6 +280,8 @@ void test_types(tg_context *ctx)
 {
     test_lines(ctx);
     test_refusals(ctx);
+    test_picks(ctx, TG_F32);
+    test_picks(ctx, TG_F64);
     if (!api_is_cpu()) {
         test_print("test_gemm multiplies what %s has of them\n", api_backend());
         return;
