@@ -54,7 +54,7 @@ static family family_of(int row, tg_tile t, int bytes)
     const double fmas = bytes == 8 ? 0.5 : 1; /* of f32's */
     const family batch = {128 * fmas, 0.0332, 25.1, 1900, 0.0779, 1700, 3750};
     const family plain = {128 * fmas, 0.0665, 160, 2530, 1, 2910, 6930};
-    const family matrix = {150, 1.71, 53.5, 529, 0.373, 2100, 8430};
+    const family matrix = {150, 1.71, 53.5, 425, 0.373, 2100, 8430};
     return !tg_tile_is_fma(t) ? matrix : begins(tg_tile_name(row), "batch") ? batch : plain;
 }
 

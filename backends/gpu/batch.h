@@ -100,7 +100,7 @@ __device__ inline void batch_multiply(const T_elem *a_tile, const T_elem *b_tile
 #pragma unroll
             for (int x = 0; x < shape::cols; x++) {
                 const int j = i % 2 ? shape::cols - 1 - x : x; /* turns where it is: a bank saved */
-                sum[i][j] += a[i] * b[j];
+                sum[i][j] = fused(a[i], b[j], sum[i][j]);
             }
     }
 }

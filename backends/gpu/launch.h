@@ -116,16 +116,23 @@ template <class Sum> TG_FN Sum factor(double x)
     return std::is_integral_v<Sum> ? Sum(int64_t(x)) : Sum(x);
 }
 
+/* a * b + c, rounded once: said so where a compiler may turn the elements of vectors about and then
+ * not see that it is one. */
+template <class Sum> __device__ inline Sum fused(Sum a, Sum b, Sum c)
+{
+    if constexpr (std::is_same_v<Sum, float>)
+        return fmaf(a, b, c);
+    else if constexpr (std::is_same_v<Sum, double>)
+        return fma(a, b, c);
+    else
+        return a * b + c;
+}
+
 /* alpha * sum + beta * old, where old is 0 if beta is. Every kernel rounds it like this: beta *
  * old, then all. */
 template <class Sum> __device__ inline Sum weighted(Sum alpha, Sum sum, Sum beta, Sum old)
 {
-    if constexpr (std::is_same_v<Sum, float>)
-        return fmaf(alpha, sum, beta * old);
-    else if constexpr (std::is_same_v<Sum, double>)
-        return fma(alpha, sum, beta * old);
-    else
-        return alpha * sum + beta * old;
+    return fused(alpha, sum, beta * old);
 }
 
 /* C := alpha * (the splits' sums, in order) + beta * C; the workspace is [item][split][m][n]. */
