@@ -420,6 +420,25 @@ static void test_even_rows(void)
         }
 }
 
+/* Many rows are one block, and B is packed on its way, where L2 has 1 MiB; where it has 2, the row
+ * with the most accumulators is better. Few rows do the same on both. */
+static void test_many_rows(void)
+{
+    static const asked shapes[] = {{512, 2000, 512, 1}, {64, 3136, 256, 1}};
+    tg_limits l = {{1, 1}, 0, 64, 32, 64, 0, KIB(48), 0, KIB(262144), 1, 0};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        for (l.l2 = KIB(1024); l.l2 <= KIB(2048); l.l2 *= 2) {
+            const tg_problem p = problem_of(shapes[i], TG_F32);
+            const tg_form expected = i == 0 && l.l2 > KIB(1024) ? TG_OUTER_T : TG_OUTER;
+            tg_plan plan = TG_PLAN_INIT;
+            CHECK(tg_choose(&p, &l, NULL, &plan));
+            CHECK_SAY(plan.tile.form == expected, "%lldx%lldx%lld, %lld KiB of L2: %s is chosen",
+                      (long long)p.m, (long long)p.n, (long long)p.k, (long long)(l.l2 >> 10),
+                      tg_tile_name(plan.row));
+            CHECK(plan.tile.form == TG_OUTER_T || plan.tile.block.m >= p.m);
+        }
+}
+
 int main(int argc, char **argv)
 {
     const tg_limits xeon = {{1, 1}, 0, 64, 32, 64, 0, KIB(32), KIB(1024), 37486592, 1, 0};
@@ -436,6 +455,7 @@ int main(int argc, char **argv)
     test_thin_on_hopper();
     test_few_rows();
     test_few_rows_far_off();
+    test_many_rows();
     test_flat_and_turned();
     test_even_rows();
     return test_close();
