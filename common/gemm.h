@@ -283,12 +283,15 @@ static inline tg_turned tg_turned_of(const tg_problem *p, int64_t vector, int64_
 /* Has each thread a strip of C for itself? */
 static inline int tg_is_cut(const tg_plan *plan) { return plan->strips.m * plan->strips.n > 1; }
 
+/* Cores of Xeons have it, and caches beyond it and memory are further off there than elsewhere. */
+static inline int tg_has_large_l2(const tg_limits *l) { return l->l2 >= 2 << 20; }
+
 /* So many tiles of rows of A are served by a B that is read in long streams: more with vectors of
- * 64 bytes, and if B is larger than L2. Cores with an L2 of 2 MiB have memory further off: there
- * more than two are slower, in f64 and with threads. */
+ * 64 bytes, and if B is larger than L2. With a large L2 more than two are slower, in f64 and with
+ * threads. */
 static inline int tg_stream_tiles(const tg_limits *l, int64_t bytes, int threads, int is_far)
 {
-    const int is_slow = l->l2 >= 2 << 20 && (bytes == 8 || threads > 1);
+    const int is_slow = tg_has_large_l2(l) && (bytes == 8 || threads > 1);
     return l->vec_bytes < 64 || bytes == 1 || is_slow ? 2 : is_far ? 8 : 4;
 }
 

@@ -77,7 +77,7 @@ static int fetches_turned(const tg_job *j, const tg_limits *l)
     const int64_t lines = is_b ? p->n : p->m;
     const int64_t stride = is_b ? p->b.col_stride : p->a.row_stride;
     const int64_t page = PAGE / (int64_t)tg_type_size(p->a.type);
-    return j->turned && j->plan->threads == 1 && (l->l2 >= 2 << 20 || stride % page != 0) &&
+    return j->turned && j->plan->threads == 1 && (tg_has_large_l2(l) || stride % page != 0) &&
            lines * p->k * j->bytes > 24 * l->l2;
 }
 
@@ -103,7 +103,7 @@ static int64_t stream_rows_of(const tg_job *j, const tg_limits *l)
 {
     const tg_problem *p = j->p;
     const int64_t in_pages = 32 * PAGE / j->bytes / tg_max(1, p->b.row_stride);
-    const int is_beyond = l->l2 >= 2 << 20 && p->k > l->l2 / j->bytes / tg_max(p->n, 1);
+    const int is_beyond = tg_has_large_l2(l) && p->k > l->l2 / j->bytes / tg_max(p->n, 1);
     const int is_narrow = l->vec_bytes < 64 && p->m > j->tile.thread.m;
     const int64_t near = is_narrow ? TG_STREAMED_NEAR / 4 : TG_STREAMED_NEAR;
     if (is_stream_near(j, l))
