@@ -24,7 +24,7 @@ static const double unit_threads = 2048;
 static const double bytes_per_cycle = 17; /* of slow memory, for each unit */
 static const double bytes_stored = 12.3;  /* C, in a cycle, by a unit */
 static const double times_if_torn = 1.45;
-static const double cycles_of_turn = 861;  /* of a unit, from blocks to others */
+static const double cycles_of_turn = 861;  /* of a unit, from a wave to the next */
 static const double cycles_of_tail = 5950; /* split, of matrix rows */
 static const double cycles_of_split = 128; /* one of k, in the kernel that adds them up */
 
@@ -283,7 +283,7 @@ static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *
         const double parts = is_split ? (double)(int64_t)(slots / left) : 1;
         const double fullest = (double)tg_ceil_div((int64_t)(left * parts), l->units);
         sum += steps / parts * overlapped(fullest * stage, f.latency, f.shown) + fullest * store;
-        sum += parts > 1 ? cycles_of_tail : 0;
+        sum += (waves > 0 ? cycles_of_turn : 0) + (parts > 1 ? cycles_of_tail : 0);
     }
     const double c = (double)p->m * (double)p->n * (double)p->batch;
     if (plan->splits > 1)

@@ -9,6 +9,7 @@
 
 /* Each opens contexts of its own. */
 void test_streams(void);
+void test_threads(void);
 void test_copies(void);
 void test_graphs(void);
 void test_order(void);

@@ -92,6 +92,26 @@ void test_streams(void)
         pthread_join(threads[i], NULL);
 }
 
+static void *call_there(void *p)
+{
+    CHECK_SAY(!product_start(p), "in another thread: %s", tg_last_error(((product *)p)->ctx));
+    return NULL;
+}
+
+/* A context goes from one thread to another, which has never met the device. */
+void test_threads(void)
+{
+    tg_context *ctx = gpu_open(0);
+    pthread_t thread;
+    product p;
+    CHECK_SAY(product_make(&p, ctx, SIDE, SIDE, SIDE), "%s", tg_last_error(ctx));
+    for (unsigned repeat = 0; repeat < 2; repeat++)
+        CHECK(product_fill(&p, repeat) && !pthread_create(&thread, NULL, call_there, &p) &&
+              !pthread_join(thread, NULL) && product_is_right(&p));
+    product_drop(&p);
+    tg_close(ctx);
+}
+
 /* --------------------------------------------------------------------------------------- copies */
 
 /* The tile that copies while it multiplies, on Hopper (tail.h). */

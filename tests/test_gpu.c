@@ -170,14 +170,14 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
         int only_if_named;
-    } parts[] = {{"streams", test_streams, 0},       {"copies", test_copies, 0},
-                 {"graphs", test_graphs, 0},         {"order", test_order, 0},
-                 {"close", test_close_in_flight, 0}, {"devices", test_devices, 0},
-                 {"rows", test_every_row, 0},        {"edges", test_edges, 0},
-                 {"addresses", test_addresses, 0},   {"waves", test_waves, 0},
-                 {"batch", test_batch, 0},           {"memory", test_memory, 0},
-                 {"fault", test_sticky_error, 0},    {"large", test_large, 1},
-                 {"host", test_host_time, 1}};
+    } parts[] = {{"streams", test_streams, 0}, {"threads", test_threads, 0},
+                 {"copies", test_copies, 0},   {"graphs", test_graphs, 0},
+                 {"order", test_order, 0},     {"close", test_close_in_flight, 0},
+                 {"devices", test_devices, 0}, {"rows", test_every_row, 0},
+                 {"edges", test_edges, 0},     {"addresses", test_addresses, 0},
+                 {"waves", test_waves, 0},     {"batch", test_batch, 0},
+                 {"memory", test_memory, 0},   {"fault", test_sticky_error, 0},
+                 {"large", test_large, 1},     {"host", test_host_time, 1}};
     gpu_backend = first_gpu();
     if (!gpu_backend)
         return 77;

@@ -138,9 +138,9 @@ template <class Elem>
 tg_call call_of(const sample &s, const matrix<Elem> &a, const matrix<Elem> &b,
                 const matrix<Elem> &c)
 {
-    static const void *asked[TG_ASKED];
+    static tg_met met[TG_MET];
     tg_call call = {};
-    call.asked = asked;
+    call.met = met;
     call.m = s.m, call.n = s.n, call.k = s.k, call.batch = s.batch;
     call.a = s.k ? static_cast<const void *>(a.data()) : guard_forbidden(&a.memory);
     call.b = s.k ? static_cast<const void *>(b.data()) : guard_forbidden(&b.memory);

@@ -14,22 +14,6 @@ namespace tg_hopper
 
 using encode_function = decltype(&cuTensorMapEncodeTiled);
 
-/* From the driver that is loaded anyway, so that nothing links against it. */
-inline encode_function find_encode()
-{
-    void *found = nullptr;
-    cudaDriverEntryPointQueryResult result;
-#if CUDART_VERSION >= 12050
-    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault,
-                                         &result))
-        return nullptr;
-#else
-    if (cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &result))
-        return nullptr;
-#endif
-    return reinterpret_cast<encode_function>(found);
-}
-
 /* An operand with x (m or n) and k as its axes. */
 struct operand {
     const float *data;
@@ -335,7 +319,7 @@ template <tg_tile T, ways W> void gather(schedule &s, const tg_call *call)
 
 template <tg_tile T> int launch_oriented(const tg_call *call, void *stream)
 {
-    static const encode_function encoder = find_encode();
+    static const auto encoder = tg::driver_function<encode_function>("cuTensorMapEncodeTiled");
     if (!encoder)
         return cudaErrorNotSupported;
     arguments args = {};

@@ -25,17 +25,34 @@ typedef struct tg_call {
     int units;           /* multiprocessors                                                     */
     int64_t first_block; /* of this launch: a grid has fewer than 2^31 blocks             */
     void *workspace;     /* as many bytes as the kernel asked for, aligned to 64                */
-    const void **asked;  /* TG_ASKED kernels whose fast memory this context has asked for     */
+    struct tg_met *met;  /* TG_MET kernels that this context has started                        */
     int early;           /* kernels start while the one before them ends, and wait for that     */
     int *clusters;       /* TG_CLUSTERS times what this context knows (hopper_call.h)         */
 } tg_call;
 
-enum { TG_ASKED = 64, TG_MOST_OF_CLUSTER = 8, TG_CLUSTERS = 2 * (TG_MOST_OF_CLUSTER + 1) };
+enum { TG_MET = 64, TG_MOST_OF_CLUSTER = 8, TG_CLUSTERS = 2 * (TG_MOST_OF_CLUSTER + 1) };
 
 /* A slot of a table for an address. Addresses of large buffers differ in their high bits only. */
 static inline unsigned tg_slot(const void *address, unsigned slots)
 {
     return (unsigned)((uint64_t)(uintptr_t)address * 0x9E3779B97F4A7C15u >> 40) % slots;
+}
+
+/* A kernel that a context has started, the fast memory that it asked for, and CUDA's handle of it.
+ */
+typedef struct tg_met {
+    const void *kernel;
+    int64_t fast;
+    void *function;
+} tg_met;
+
+static inline tg_met *tg_met_kernel(tg_met *all, const void *kernel)
+{
+    tg_met *met = &all[tg_slot(kernel, TG_MET)];
+    const tg_met now = {kernel, 0, NULL};
+    if (met->kernel != kernel)
+        *met = now;
+    return met;
 }
 
 /* The same product as C' = B'A'. */

@@ -25,7 +25,7 @@ typedef struct tg_gpu {
     int is_behind;                    /* the stream has not yet waited for handover     */
     int reaches_host;                 /* its kernels may read any memory of the process */
     const void *trusted[GPU_TRUSTED]; /* addresses that were found to be reachable      */
-    const void *asked[TG_ASKED];      /* kernels: call.h                                */
+    tg_met met[TG_MET];               /* kernels: call.h                                */
     int clusters[TG_CLUSTERS];        /* call.h                                         */
 } tg_gpu;
 
@@ -309,7 +309,7 @@ static tg_call call_of(const tg_context *ctx, const tg_problem *p, const tg_plan
                      .has_edges = !(p->flags & TG_BATCH_INVARIANT),
                      .units = ctx->limits.units,
                      .workspace = ctx->workspace,
-                     .asked = gpu_of(ctx)->asked,
+                     .met = gpu_of(ctx)->met,
                      .early = gpu_of(ctx)->early,
                      .clusters = gpu_of(ctx)->clusters};
 }
@@ -327,7 +327,7 @@ static size_t gpu_workspace(const tg_context *ctx, const tg_problem *p, const tg
 /* A kernel that reads host memory out of its reach, or an element across its alignment, would end
  * the whole process's use of the device. Host memory that was registered may be so no longer: only
  * the device's own is trusted from then on. */
-static tg_status gpu_check_here(tg_context *ctx, const tg_problem *p)
+static tg_status gpu_check(tg_context *ctx, const tg_problem *p)
 {
     tg_gpu *gpu = gpu_of(ctx);
     const char *names = p->k > 0 && ctx->is_swapped ? "bac" : "abc";
@@ -342,9 +342,11 @@ static tg_status gpu_check_here(tg_context *ctx, const tg_problem *p)
                            tg_type_size(types[i]));
         if (!data[i] || data[i] == *trusted || gpu->reaches_host)
             continue;
+        const int before = enter(ctx);
         const int error = (int)GPU(PointerGetAttributes)(&attributes, data[i]);
         if (error)
             (void)GPU(GetLastError)();
+        leave(ctx, before, TG_OK);
         if (error || GPU_IS_UNREGISTERED(attributes))
             return tg_fail(ctx, TG_BAD_ARGUMENT, "%c = %p is memory of the host, not of the device",
                            names[i], data[i]);
@@ -352,7 +354,6 @@ static tg_status gpu_check_here(tg_context *ctx, const tg_problem *p)
     }
     return TG_OK;
 }
-ON_DEVICE(gpu_check, (tg_context * ctx, const tg_problem *p), (ctx, p))
 
 static tg_status gpu_gemm_here(tg_context *ctx, const tg_problem *p, const tg_plan *plan)
 {

@@ -8,6 +8,9 @@
 #include <type_traits>
 
 #include "call.h"
+#ifdef __CUDACC__
+#include "driver.h"
+#endif
 
 namespace tg
 {
@@ -40,15 +43,15 @@ constexpr int64_t fast_bytes_here = fast_bytes_of(__CUDA_ARCH__ / 10);
 constexpr int64_t fast_bytes_here = INT64_MAX;
 #endif
 
-/* Asking takes time that every call would pay: the context remembers for whom it asked. */
+/* Asking takes time that every call would pay: the context remembers for how much it asked. */
 inline int ask_for_fast_once(const tg_call *call, const void *kernel, int64_t bytes)
 {
-    const void **asked = &call->asked[tg_slot(kernel, TG_ASKED)];
-    if (bytes <= fast_bytes_of_all || *asked == kernel)
+    tg_met *met = tg_met_kernel(call->met, kernel);
+    if (bytes <= fast_bytes_of_all || bytes <= met->fast)
         return 0;
     const int error = ask_for_fast(kernel, bytes);
     if (!error)
-        *asked = kernel;
+        met->fast = bytes;
     return error;
 }
 
@@ -70,22 +73,12 @@ int start(void (*kernel)(T_argument), int64_t blocks, int threads, int64_t fast,
 {
     void *arguments[] = {const_cast<T_argument *>(&argument)};
     const void *function = reinterpret_cast<const void *>(kernel);
-    const GPU(Stream_t) on = static_cast<GPU(Stream_t)>(stream);
 #ifdef __CUDACC__
-    if (call.early) {
-        cudaLaunchAttribute attributes[2] = {};
-        attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-        attributes[0].val.programmaticStreamSerializationAllowed = 1;
-        attributes[1].id = cudaLaunchAttributeClusterDimension;
-        attributes[1].val.clusterDim = {unsigned(cluster), 1, 1};
-        const cudaLaunchConfig_t config = {
-            dim3(unsigned(blocks)), dim3(unsigned(threads)), size_t(fast), on, attributes,
-            cluster > 1 ? 2u : 1u};
-        return cudaLaunchKernelExC(&config, function, arguments);
-    }
-#endif
+    return start_by_driver(function, blocks, threads, fast, arguments, call, stream, cluster);
+#else
     return GPU(LaunchKernel)(function, dim3(unsigned(blocks)), dim3(unsigned(threads)), arguments,
-                             size_t(fast), on);
+                             size_t(fast), static_cast<GPU(Stream_t)>(stream));
+#endif
 }
 
 /* fast: what it is launched with, mostly; what it has by itself comes on top. */
