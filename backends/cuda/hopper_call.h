@@ -70,8 +70,7 @@ template <tg_tile T> bool can_go_on(const tg_call *c, int64_t x)
     const int64_t units = tg_max(1, c->units);
     const int64_t tiles = tg_ceil_div(tg_without_edge(c->m, T.block.m), T.block.m) *
                           tg_ceil_div(tg_without_edge(c->n, T.block.n), T.block.n);
-    return c->batch == 1 && c->splits == 1 &&
-           (c->tail == TG_TAIL_WHOLE || tiles >= units * blocks) &&
+    return c->batch == 1 && (c->tail == TG_TAIL_WHOLE || tiles >= units * blocks) &&
            tg_copies_go_on(c->m, c->n, c->k, x, T.block, units, blocks);
 }
 
@@ -111,8 +110,7 @@ inline size_t copy_bytes(const operand &o)
     return way_of(o) == way::copied ? tg_round_up(copy_pitch(o) * o.k * o.items * 4, 256) : 0;
 }
 
-/* With a tail, only the tiles of the last wave are split: in call->splits parts, or, if that is
- * 1, as it suits them. */
+/* With a tail, the tiles of the last wave are split; without one, none is. */
 template <tg_tile T> schedule schedule_of(const tg_call *call)
 {
     const int steps = (int)tg_ceil_div(call->k, T.block.k);
@@ -132,10 +130,8 @@ template <tg_tile T> schedule schedule_of(const tg_call *call)
     s.tiles_m = (int)tg_ceil_div(e.m, T.block.m);
     s.tiles_n = (int)tg_ceil_div(e.n, T.block.n);
     const int64_t tiles = (int64_t)s.tiles_m * s.tiles_n * call->batch;
-    s.split = call->tail == TG_TAIL_WHOLE ? tiles : tiles % slots;
-    if (call->splits > 1)
-        s.part_steps = (int)tg_ceil_div(steps, call->splits);
-    else if (call->tail != TG_TAIL_WHOLE && s.split)
+    s.split = call->tail == TG_TAIL_WHOLE ? 0 : tiles % slots;
+    if (s.split)
         s.part_steps = (int)tg_tail_steps(s.split, slots, steps, T);
     s.parts = (int)tg_ceil_div(steps, s.part_steps);
     if (s.parts == 1)
@@ -200,7 +196,7 @@ template <tg_tile T> int takes(const tg_call *call)
     const double tiles = (double)tg_ceil_div(call->m, T.block.m) * tg_ceil_div(call->n, T.block.n);
     const double copied = (double)tg_round_up(tg_max(call->m, call->n), piece) *
                           tg_round_up(call->k, T.block.k) * call->batch;
-    return tiles * call->batch * tg_max(1, call->splits) < 1e9 && copied < 1e12;
+    return tiles * call->batch < 1e9 && copied < 1e12;
 }
 
 /* The box is as wide as the block and block.k deep, or, along k, a row wide. */

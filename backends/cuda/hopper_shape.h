@@ -26,7 +26,7 @@ namespace tg_hopper
 
 using ways = tg_hopper_ways;
 
-constexpr tg_limits limits = {{4, 8}, 1024, 16, 255, 4, 227 << 10, 0, 0, 0, 0};
+constexpr tg_limits limits = TG_WIDEST_LIMITS;
 constexpr int producers = 128; /* registers are dealt out by groups of four warps */
 constexpr int quad = 4;        /* k of one loop body, and floats of one load      */
 constexpr int row_k = 32;      /* of a row that is fetched along k                 */

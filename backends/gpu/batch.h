@@ -204,8 +204,6 @@ __global__ void GPU_BOUNDS((batch<T, T_elem>::threads), (batch<T, T_elem>::block
     int stage = 0;
     for (int k = 0; k < p.k; k += T.block.k) {
         T_elem *a_tile = stages[stage], *b_tile = a_tile + T.block.k * shape::a_stride;
-        if (T.stages == 1)
-            __syncthreads();
         a.put(a_tile);
         b.put(b_tile);
         __syncthreads();

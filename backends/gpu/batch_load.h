@@ -68,11 +68,11 @@ template <tg_tile T, typename T_elem> struct batch {
                lines * T.block.k % (team * width) == 0;
     }
     static constexpr bool is_possible =
-        (T.stages == 1 || T.stages == 2) && T.form == TG_OUTER_T && T.slices == 1 &&
-        T.thread.m % T.vec == 0 && T.block.k % T.vec == 0 && T.block.m % T.vec == 0 &&
-        team % T.block.k == 0 && is_dealt_evenly(T.block.m, 1) &&
-        is_dealt_evenly(T.block.m, T.vec) && is_dealt_evenly(T.block.n, 1) &&
-        is_dealt_evenly(T.block.n, T.vec) && fast_bytes <= 48 << 10;
+        T.stages == 2 && T.form == TG_OUTER_T && T.slices == 1 && T.thread.m % T.vec == 0 &&
+        T.block.k % T.vec == 0 && T.block.m % T.vec == 0 && team % T.block.k == 0 &&
+        is_dealt_evenly(T.block.m, 1) && is_dealt_evenly(T.block.m, T.vec) &&
+        is_dealt_evenly(T.block.n, 1) && is_dealt_evenly(T.block.n, T.vec) &&
+        fast_bytes <= 48 << 10;
 };
 
 /* -------------------------------------------------------------------------------- the way in */
