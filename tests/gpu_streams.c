@@ -98,17 +98,21 @@ static void *call_there(void *p)
     return NULL;
 }
 
-/* A context goes from one thread to another, which has never met the device. */
+/* A context goes from one thread to another, which has never met the device: where it knows nothing
+ * of the operands yet, and where there is nothing to ask. */
 void test_threads(void)
 {
+    static const int rows[] = {SIDE, 1};
     tg_context *ctx = gpu_open(0);
-    pthread_t thread;
-    product p;
-    CHECK_SAY(product_make(&p, ctx, SIDE, SIDE, SIDE), "%s", tg_last_error(ctx));
-    for (unsigned repeat = 0; repeat < 2; repeat++)
-        CHECK(product_fill(&p, repeat) && !pthread_create(&thread, NULL, call_there, &p) &&
-              !pthread_join(thread, NULL) && product_is_right(&p));
-    product_drop(&p);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        pthread_t thread;
+        product p;
+        CHECK_SAY(product_make(&p, ctx, rows[i], SIDE, SIDE), "%s", tg_last_error(ctx));
+        for (unsigned call = 0; call < 3; call++)
+            CHECK(product_fill(&p, call) && !pthread_create(&thread, NULL, call_there, &p) &&
+                  !pthread_join(thread, NULL) && product_is_right(&p));
+        product_drop(&p);
+    }
     tg_close(ctx);
 }
 

@@ -199,7 +199,8 @@ template <tg_tile T> int takes(const tg_call *call)
     return tiles * call->batch < 1e9 && copied < 1e12;
 }
 
-/* The box is as wide as the block and block.k deep, or, along k, a row wide. */
+/* The box is as wide as the block and block.k deep, or, along k, a row wide. A thread that has not
+ * met the device yet gets its context, which encoding needs, from the runtime. */
 inline bool encode(encode_function encode, CUtensorMap *map, const operand &o, int box_x, int box_k)
 {
     const bool along_k = o.x_stride != 1;
@@ -210,11 +211,14 @@ inline bool encode(encode_function encode, CUtensorMap *map, const operand &o, i
     const cuuint32_t box[3] = {(cuuint32_t)(along_k ? row_k : box_x),
                                (cuuint32_t)(along_k ? box_x : box_k), 1};
     const cuuint32_t every[3] = {1, 1, 1};
-    return encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 3, const_cast<float *>(o.data), size,
-                  stride, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                  along_k ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
-                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+    const auto is_encoded = [&] {
+        return encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 3, const_cast<float *>(o.data), size,
+                      stride, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                      along_k ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
+                      CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+    };
+    return is_encoded() || (cudaFree(nullptr) == cudaSuccess && is_encoded());
 }
 
 /* The operand as the kernel fetches it; if that is a copy, the copying is noted. */
