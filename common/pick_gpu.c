@@ -252,12 +252,13 @@ static double stage_cycles(const tg_problem *p, family f, tg_tile t, const tg_li
     return multiplied + f.load * warps * loads * k + staged;
 }
 
-/* Hopper's matrix rows add a few parts where they are, if all clusters find room at once. */
+/* Hopper's matrix rows add a few parts where they are, if all clusters find room at once: of three
+ * or four blocks, some room stays unused. */
 static int sums_in_clusters(const tg_plan *plan, const tg_limits *l, double blocks, double slots)
 {
-    const double room = blocks <= l->units ? l->units : slots; /* three leave some unused */
+    const double room = blocks <= l->units ? l->units : slots;
     return l->matrix == 16 && !tg_tile_is_fma(plan->tile) && plan->splits <= 4 &&
-           blocks <= (plan->splits == 3 ? 0.89 * room : room);
+           blocks <= (plan->splits > 2 ? 0.89 * room : room);
 }
 
 static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *l, int bytes)
