@@ -104,7 +104,8 @@ typedef struct tg_isa {
     tg_add *add;
     tg_spin *spin[TG_CPU_KINDS];
     /* Up to TG_TURNED_ROWS rows times columns that lie along k, b_row from one to the next: up to
-     * TG_TURNED_VECTORS vectors of so many, which are fetched if ahead is not 0. */
+     * TG_TURNED_VECTORS vectors of so many, which are fetched so many words ahead, if that is not
+     * 0. */
     void (*turned[TG_CPU_KINDS])(const tg_step *step);
     int turned_columns[TG_CPU_KINDS];
     int streams_halves;    /* can streams convert f16 and bf16? */
@@ -152,7 +153,7 @@ typedef struct tg_job {
     tg_type stream_type;          /* which kernels convert, or 0, */
     int is_c_beside;              /* into a copy of a C that kernels cannot have as it is, */
     tg_turned turned;             /* or there are few lines of one, and many of the other, */
-    int fetches;                  /* while the kernel fetches what comes next */
+    int fetches;                  /* does the kernel fetch what comes next? turned: so many words */
     const tg_item *items;         /* their data; NULL: batch items, so many bytes apart: */
     int64_t a_item, b_item, c_item;
 } tg_job;

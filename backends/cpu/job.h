@@ -68,17 +68,19 @@ static tg_turned turned_of(const tg_job *j)
                  : TG_NOT_TURNED;
 }
 
-/* One core waits for memory, and not for the instructions that fetch; but most do well by
- * themselves if all lines begin where pages do. */
-static int fetches_turned(const tg_job *j, const tg_limits *l)
+/* Of so many words of a line, if it is fetched at all. One core waits for memory, and not for the
+ * instructions that fetch; but most do well by themselves if all lines begin where pages do. Those
+ * with a large L2 do not, nor do two of them, and like short runs better. */
+static int turned_run(const tg_job *j, const tg_limits *l)
 {
     const tg_problem *p = j->p;
-    const int is_b = j->turned == TG_TURNED_B;
+    const int is_b = j->turned == TG_TURNED_B, is_large = tg_has_large_l2(l);
     const int64_t lines = is_b ? p->n : p->m;
     const int64_t stride = is_b ? p->b.col_stride : p->a.row_stride;
     const int64_t page = PAGE / (int64_t)tg_type_size(p->a.type);
-    return j->turned && j->plan->threads == 1 && (tg_has_large_l2(l) || stride % page != 0) &&
-           lines * p->k * j->bytes > 24 * l->l2;
+    const int fetches = j->plan->threads <= (is_large ? 2 : 1) &&
+                        (is_large || stride % page != 0) && lines * p->k * j->bytes > 24 * l->l2;
+    return fetches ? (is_large ? 8 : 16) * LINE / (int)j->bytes : 0;
 }
 
 /* Does what a thread has of a stream's B stay in caches? */
@@ -211,7 +213,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
               2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads))
         *(is_of_rows ? &j.strips.m : &j.strips.n) =
             (int)tg_min(plan->threads, is_of_rows ? j.pieces_m : j.pieces_n);
-    j.fetches = fetches_stream(&j, l) || fetches_turned(&j, l);
+    j.fetches = j.turned ? turned_run(&j, l) : fetches_stream(&j, l);
     if (j.is_streamed && j.fetches) /* a page at a time: sums of more rows are not near */
         j.tile.block.n = (int)tg_round_down(PAGE / j.bytes, t->thread.n);
     else if (j.is_streamed) /* along its rows as far as the sums of all columns stay near */

@@ -17,18 +17,19 @@
  * Needs what pack.h does, and its squares; and load_lanes, a register of what lies at so many
  * places. */
 
-/* Memory likes long runs: what a line has in its next 1024 bytes is fetched at once, and a line
- * after the other while all of them are multiplied. */
+/* Memory likes long runs: what a line has in its next `run` words, a power of two, is fetched at
+ * once, and a line after the other while all of them are multiplied. */
 static inline __attribute__((always_inline)) void
-NAME(fetch_lines)(int count, const char *const *of, uint64_t p, uint64_t words)
+NAME(fetch_lines)(int count, const char *const *of, uint64_t p, uint64_t words, uint64_t run)
 {
-    enum { IN_LINE = LINE / (int)sizeof(TG_T), RUN = 16 * IN_LINE };
-    const uint64_t run = p / RUN * RUN + RUN, lines = (uint64_t)count * TG_V / IN_LINE;
-    const uint64_t first = p % RUN / TG_V * lines;
-    if (run + RUN <= words)
+    enum { IN_LINE = LINE / (int)sizeof(TG_T) };
+    const uint64_t next = (p & -run) + run, lines = (uint64_t)count * TG_V / IN_LINE;
+    const uint64_t first = (p & (run - 1)) / TG_V * lines;
+    const int shift = __builtin_ctzll(run);
+    if (next + run <= words)
         EACH (i, (int)lines) {
             const uint64_t at = (first + (uint64_t)i) * IN_LINE;
-            __builtin_prefetch(of[at / RUN] + (run + at % RUN) * sizeof(TG_T), 0, 2);
+            __builtin_prefetch(of[at >> shift] + (next + (at & (run - 1))) * sizeof(TG_T), 0, 2);
         }
 }
 
@@ -122,7 +123,8 @@ NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, int is_crowded, tg_typ
     p = NAME(add_rest)(acc, mr, nv, type, of, a, a_row, p, p + lead);
     for (; p + TG_V * in_word <= end; p += TG_V * in_word) {
         if (s->ahead)
-            NAME(fetch_lines)(nv * TG_V, of, (uint64_t)(p / in_word), (uint64_t)(s->k / in_word));
+            NAME(fetch_lines)
+        (nv * TG_V, of, (uint64_t)(p / in_word), (uint64_t)(s->k / in_word), (uint64_t)s->ahead);
         EACH (x, times)
             EACH (j, nv)
                 NAME(add_turned)
