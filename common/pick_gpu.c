@@ -252,8 +252,8 @@ static double stage_cycles(const tg_problem *p, family f, tg_tile t, const tg_li
     return multiplied + f.load * warps * loads * k + staged;
 }
 
-/* Hopper's matrix rows add a few parts where they are, if all clusters find room at once: of three
- * or four blocks, some room stays unused. */
+/* Hopper's matrix rows add a few parts where they are, if all clusters find room at once. Those of
+ * three or four blocks that would fill nearly all of it were slower than that. */
 static int sums_in_clusters(const tg_plan *plan, const tg_limits *l, double blocks, double slots)
 {
     const double room = blocks <= l->units ? l->units : slots;
