@@ -35,6 +35,8 @@ static void print_limits(tg_limits l)
         print_bytes("L3 cache", l.l3, "none");
     }
     printf("  %-16s %d\n", "units", l.units);
+    if (l.memory_bytes > 0)
+        printf("  %-16s %.1f bytes at most, in a cycle of a unit\n", "memory", l.memory_bytes);
 }
 
 /* Of the driver that the backend has loaded. */
@@ -155,8 +157,8 @@ typedef struct column {
 enum { COLUMNS = 8 };
 
 static const column model_table[] = {
-    {.name = "4x8", .model = {{4, 8}, 1024, 16, 255, 4, 227 * 1024, 0, 0, 0, 0, 16}},
-    {.name = "8x8", .model = {{8, 8}, 1024, 16, 255, 4, 64 * 1024, 0, 0, 0, 0, 0}},
+    {.name = "4x8", .model = {{4, 8}, 1024, 16, 255, 4, 227 * 1024, 0, 0, 0, 0, 16, 0}},
+    {.name = "8x8", .model = {{8, 8}, 1024, 16, 255, 4, 64 * 1024, 0, 0, 0, 0, 0, 0}},
 };
 
 /* NULL, or why the column's machine cannot run the row. */

@@ -21,19 +21,28 @@
 #include "tail.h"
 
 static const double unit_threads = 2048;
-static const double bytes_per_cycle = 17; /* of slow memory, for each unit */
-static const double bytes_stored = 12.3;  /* C, in a cycle, by a unit */
+static const double bytes_stored = 12.3; /* C, in a cycle, by a unit */
 static const double times_if_torn = 1.45;
+static const double of_memory = 0.9;       /* of the bytes that its clock and width allow */
+static const double memory_shown = 0.12;   /* of the shorter: the stream, or all else */
 static const double cycles_of_turn = 861;  /* of a unit, from a wave to the next */
 static const double cycles_of_tail = 5950; /* split, of matrix rows */
 static const double cycles_of_split = 128; /* one of k, in the kernel that adds them up */
 
 /* Multiply-adds that a unit does in a cycle; cycles of a warp's load to registers; bytes that are
  * staged in a cycle; cycles that a stage takes at least; the share of what goes on at the same time
- * that still shows; cycles before the first stage, and those of the kernel that adds up splits. */
+ * that still shows; cycles before the first stage, and those of the kernel that adds up splits; of
+ * the time of a block that is not there, what the others take longer without it to wait for. */
 typedef struct family {
-    double fmas, load, bytes, latency, shown, start, splits;
+    double fmas, load, bytes, latency, shown, start, splits, alone;
 } family;
+
+/* Cycles to stream so many bytes: as an H200 would, if nothing is known. */
+static double memory_cycles(double bytes, const tg_limits *l)
+{
+    const double in_cycle = l->memory_bytes > 0 ? l->memory_bytes : 18.8;
+    return bytes / (of_memory * in_cycle * l->units);
+}
 
 static int begins(const char *name, const char *with)
 {
@@ -52,9 +61,9 @@ static int is_fed_by_engine(tg_tile t, const tg_limits *l, int bytes)
 static family family_of(int row, tg_tile t, int bytes)
 {
     const double fmas = bytes == 8 ? 0.5 : 1; /* of f32's */
-    const family batch = {128 * fmas, 0.0332, 25.1, 1900, 0.0779, 1700, 3750};
-    const family plain = {128 * fmas, 0.0665, 160, 2530, 1, 2910, 6930};
-    const family matrix = {150, 1.71, 53.5, 425, 0.373, 2100, 8430};
+    const family batch = {128 * fmas, 0.0332, 25.1, 1900, 0.0779, 1700, 3750, 0};
+    const family plain = {128 * fmas, 0.0665, 160, 2530, 1, 2910, 6930, 0};
+    const family matrix = {150, 1.71, 53.5, 425, 0.373, 2100, 8430, 0.5};
     return !tg_tile_is_fma(t) ? matrix : begins(tg_tile_name(row), "batch") ? batch : plain;
 }
 
@@ -168,7 +177,7 @@ static double stream_cycles(const tg_problem *p, tg_tile t, const tg_limits *l, 
     const int64_t parts = left > 0 ? tg_ceil_div(steps, part) : 1;
     const double of_unit = (double)(waves * steps + part * tg_ceil_div(left * parts, units));
     const double line = 4.0 * (double)tg_max(t.block.m, t.block.n) * t.block.k;
-    const double all = 4.0 * (double)tg_max(p->m, p->n) * (double)p->k / (bytes_per_cycle * units);
+    const double all = memory_cycles(4.0 * (double)tg_max(p->m, p->n) * (double)p->k, l);
     const double sum = parts == 1  ? 0
                        : waves > 0 ? 1550
                        : parts > 6 ? 7750 /* not as clusters: few of that size run at once */
@@ -252,13 +261,22 @@ static double stage_cycles(const tg_problem *p, family f, tg_tile t, const tg_li
     return multiplied + f.load * warps * loads * k + staged;
 }
 
-/* Hopper's matrix rows add a few parts where they are, if all clusters find room at once. Those of
- * three or four blocks that would fill nearly all of it were slower than that. */
+/* Hopper's matrix rows add a few parts where they are, if all clusters find room at once. Its
+ * multiprocessors come in groups that no cluster crosses: those of three blocks find room for 117
+ * of 132, those of four for 120. */
 static int sums_in_clusters(const tg_plan *plan, const tg_limits *l, double blocks, double slots)
 {
     const double room = blocks <= l->units ? l->units : slots;
     return l->matrix == 16 && !tg_tile_is_fma(plan->tile) && plan->splits <= 4 &&
            blocks <= (plan->splits > 2 ? 0.89 * room : room);
+}
+
+/* Of all items, or of one if they share it. */
+static double input_bytes(const tg_problem *p, int bytes)
+{
+    const double a = (double)p->m * (double)(p->a.batch_stride ? p->batch : 1);
+    const double b = (double)p->n * (double)(p->b.batch_stride ? p->batch : 1);
+    return (a + b) * (double)p->k * bytes;
 }
 
 static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *l, int bytes)
@@ -283,9 +301,11 @@ static double cycles(const tg_problem *p, const tg_plan *plan, const tg_limits *
         const int is_split = plan->tail != TG_TAIL_WHOLE && waves > 0;
         const double parts = is_split ? (double)(int64_t)(slots / left) : 1;
         const double fullest = (double)tg_ceil_div((int64_t)(left * parts), l->units);
-        sum += steps / parts * overlapped(fullest * stage, f.latency, f.shown) + fullest * store;
+        const double busy = fullest + (l->matrix == 16 ? f.alone : 0) * (resident - fullest);
+        sum += steps / parts * overlapped(busy * stage, f.latency, f.shown) + fullest * store;
         sum += (waves > 0 ? cycles_of_turn : 0) + (parts > 1 ? cycles_of_tail : 0);
     }
+    sum = overlapped(sum, memory_cycles(input_bytes(p, bytes), l), memory_shown);
     const double c = (double)p->m * (double)p->n * (double)p->batch;
     if (plan->splits > 1)
         sum += in_clusters ? cycles_of_tail + 0.0978 * m * n

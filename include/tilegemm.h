@@ -379,6 +379,8 @@ typedef struct tg_limits {
     int units;          /* cores, SMs or CUs                                                   */
     int matrix;         /* its matrix instructions: NVIDIA's, the rows of those for f64;       */
                         /* AMD's, the target: 0x90a for gfx90a; a CPU's, a sum of TG_CPU_...   */
+    double
+        memory_bytes; /* at most from its memory, for each unit, in one of its cycles; 0 unknown */
 } tg_limits;
 
 /* What a CPU multiplies besides f32 and f64, several of k in one instruction. */

@@ -24,7 +24,7 @@ tg_status tg_backend_reason(const char *backend, char *reason, size_t size)
 
 tg_limits tg_device_limits(const tg_context *ctx)
 {
-    tg_limits gpu = {{4, 8}, 1024, 16, 255, 4, 227 << 10, 0, 0, 1 << 20, 6, 16};
+    tg_limits gpu = {{4, 8}, 1024, 16, 255, 4, 227 << 10, 0, 0, 1 << 20, 6, 16, 0};
     return is_fake ? gpu : NEXT(tg_device_limits)(ctx);
 }
 

@@ -17,9 +17,9 @@
 
 #include "fibers.h"
 
-#define TG_WIDEST_LIMITS                                         \
-    {                                                            \
-        {LANES}, 1024, 16, 255, 4, FAST_KIB << 10, 0, 0, 0, 0, 0 \
+#define TG_WIDEST_LIMITS                                            \
+    {                                                               \
+        {LANES}, 1024, 16, 255, 4, FAST_KIB << 10, 0, 0, 0, 0, 0, 0 \
     }
 #include "simt_table.h"
 

@@ -318,17 +318,17 @@ static void check_cpu_refusals(tg_limits l)
 
 static void test_rules(void)
 {
-    const tg_limits gpu = {{4, 8}, 1024, 16, 255, 4, KIB(48), 0, 0, 0, 100, 0};
+    const tg_limits gpu = {{4, 8}, 1024, 16, 255, 4, KIB(48), 0, 0, 0, 100, 0, 0};
     const tg_tile legal = {LEGAL};
     const tg_tile many = {{512, 256, 2}, {64, 128}, {16, 16}, 4, 1, 1, TG_OUTER_T, {1, 1, 1}};
     char text[200];
     CHECK(tg_tile_check(legal, gpu, 4).rule == NULL);
     check_refusals(gpu);
-    check_matrix_refusals((tg_limits){{4, 8}, 1024, 16, 255, 4, KIB(227), 0, 0, 0, 132, 16});
-    check_amd_refusals((tg_limits){{8, 8}, 1024, 16, 255, 4, KIB(64), 0, 0, 0, 104, 0x90a});
-    check_fma_refusals((tg_limits){{8, 8}, 1024, 16, 255, 4, KIB(64), 0, 0, 0, 60, 0x906});
+    check_matrix_refusals((tg_limits){{4, 8}, 1024, 16, 255, 4, KIB(227), 0, 0, 0, 132, 16, 0});
+    check_amd_refusals((tg_limits){{8, 8}, 1024, 16, 255, 4, KIB(64), 0, 0, 0, 104, 0x90a, 0});
+    check_fma_refusals((tg_limits){{8, 8}, 1024, 16, 255, 4, KIB(64), 0, 0, 0, 60, 0x906, 0});
     check_cpu_refusals((tg_limits){
-        {1, 1}, 0, 64, 32, 64, 0, KIB(32), KIB(1024), KIB(32768), 8, TG_CPU_VNNI | TG_CPU_AMX});
+        {1, 1}, 0, 64, 32, 64, 0, KIB(32), KIB(1024), KIB(32768), 8, TG_CPU_VNNI | TG_CPU_AMX, 0});
     tg_verdict_print(tg_tile_check(many, gpu, 4), text, sizeof text);
     CHECK_TEXT(text, "a thread accumulates in 256 registers, and has 255");
     tg_limits at_border = gpu;

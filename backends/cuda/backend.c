@@ -61,6 +61,17 @@ static tg_status gpu_refuses(int device, char *reason, size_t size)
     return TG_NO_DEVICE;
 }
 
+/* Two transfers in a cycle of the memory, over all of its width; 0 if the driver does not say. */
+static double memory_bytes_of(int device, int units)
+{
+    int memory_khz = 0, bits = 0, khz = 0;
+    if (cudaDeviceGetAttribute(&memory_khz, cudaDevAttrMemoryClockRate, device) ||
+        cudaDeviceGetAttribute(&bits, cudaDevAttrGlobalMemoryBusWidth, device) ||
+        cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, device))
+        (void)cudaGetLastError();
+    return khz > 0 ? 2.0 * memory_khz * bits / 8 / ((double)khz * units) : 0;
+}
+
 static int gpu_describe(tg_gpu *gpu, const struct cudaDeviceProp *properties, tg_limits *limits)
 {
     gpu->arch = properties->major * 10 + properties->minor;
@@ -70,6 +81,7 @@ static int gpu_describe(tg_gpu *gpu, const struct cudaDeviceProp *properties, tg
     limits->fast_bytes =
         tg_min((int64_t)properties->sharedMemPerBlockOptin, tg_cuda_fast_bytes(code));
     limits->matrix = tg_cuda_matrix_rows(code);
+    limits->memory_bytes = memory_bytes_of(gpu->index, limits->units);
     gpu->early = code >= 90;
     return error;
 }

@@ -48,9 +48,9 @@
 #define tg TG_JOIN(tg_wave, TG_WAVE)
 
 /* lanes, threads, vec bytes, registers, register bytes, fast bytes */
-#define TG_WIDEST_LIMITS                                            \
-    {                                                               \
-        {TG_WAVE / 8, 8}, 1024, 16, 255, 4, 64 << 10, 0, 0, 0, 0, 0 \
+#define TG_WIDEST_LIMITS                                               \
+    {                                                                  \
+        {TG_WAVE / 8, 8}, 1024, 16, 255, 4, 64 << 10, 0, 0, 0, 0, 0, 0 \
     }
 
 #endif
