@@ -232,8 +232,9 @@ TG_FN int tg_tile_col(tg_tile t, tg_mn lanes, int warp, int rep, int lane, int j
  * the caches too:
  *   block.k  a panel of A and one of B, some 32 lines x block.k, take a quarter of L2, not of L1:
  *            kernels fetch ahead, and fewer passes over C are worth it. But what is read again and
- *            again, A's, is near L1 only if its lines are no longer than 2 KiB. It is the same for
- *            every row, and so are the sums that an element of C is made of, to the last bit
+ *            again, A's, is near L1 only if its lines are no longer than 2 KiB, and in it, while
+ *            B's pass by, if they are half as long: tiles need that. It is the same for every other
+ *            row, and so are the sums that an element of C is made of, to the last bit
  *   warp     its part of A, warp.m x block.k, takes 3/8 of its core's L2, and of B a quarter
  *   block.n  the part of B that all cores share takes a quarter of L3
  * (Low et al., Analytical modeling is enough for high-performance BLIS, TOMS 2016, with the parts
@@ -247,8 +248,9 @@ TG_FN tg_tile tg_tile_fill(tg_tile t, tg_limits l, int elem_bytes)
     const int from_caches = l.l1 > 0;
     const int64_t word = (int64_t)elem_bytes * tg_tile_word(t, elem_bytes);
     if (from_caches && t.block.k == 0)
-        t.block.k = tg_tile_word(t, elem_bytes) *
-                    (int)tg_clamp(tg_round_down(l.l2 / 4 / (32 * word), 8), 64, 2048 / word);
+        t.block.k =
+            tg_tile_word(t, elem_bytes) * (int)tg_clamp(tg_round_down(l.l2 / 4 / (32 * word), 8),
+                                                        64, (t.inst.m > 1 ? 1024 : 2048) / word);
     if (from_caches && t.block.n == 0 && t.block.k > 0) {
         int64_t column = (int64_t)t.block.k * elem_bytes;
         if (t.warp.n == 0)

@@ -30,6 +30,8 @@ static void stop_tiles(void) { __asm__ volatile("tilerelease" : :); }
 #define TILE_ZERO(x) __asm__ volatile("tilezero %%tmm" #x : :)
 #define TILE_LOAD(x, at, row) \
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #x : : "r"(at), "r"(row) : "memory")
+#define TILE_PASS(x, at, row) \
+    __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm" #x : : "r"(at), "r"(row) : "memory")
 #define TILE_STORE(x, at, row) \
     __asm__ volatile("tilestored %%tmm" #x ", (%0,%1,1)" : : "r"(at), "r"(row) : "memory")
 #define TILE_DOTS(name, sum, a, b) \
@@ -87,13 +89,13 @@ static inline __attribute__((always_inline)) void weave_tile(char *tile, const t
         __attribute__((always_inline)) void name##_steps(int both_m, int both_n, const tg_step *s) \
     {                                                                                              \
         const char *a = s->a, *b = s->b;                                                           \
-        const int64_t row = TILE_BYTES, b_row = s->b_row * WORD_BYTES;                             \
-        for (int64_t k = 0; k < s->k; k += TILE) {                                                 \
-            TILE_LOAD(6, b, b_row);                                                                \
+        const int64_t row = TILE_BYTES, b_row = s->b_row * WORD_BYTES, a_step = s->a_col * row;    \
+        for (int64_t k = s->k; k > 0; k -= TILE) {                                                 \
+            TILE_PASS(6, b, b_row);                                                                \
             TILE_LOAD(4, a, row);                                                                  \
             TILE_DOTS(inst, 0, 4, 6);                                                              \
             if (both_n) {                                                                          \
-                TILE_LOAD(7, b + TILE_BYTES, b_row);                                               \
+                TILE_PASS(7, b + TILE_BYTES, b_row);                                               \
                 TILE_DOTS(inst, 1, 4, 7);                                                          \
             }                                                                                      \
             if (both_m) {                                                                          \
@@ -102,14 +104,17 @@ static inline __attribute__((always_inline)) void weave_tile(char *tile, const t
             }                                                                                      \
             if (both_m && both_n)                                                                  \
                 TILE_DOTS(inst, 3, 5, 7);                                                          \
-            a += s->a_col * row;                                                                   \
+            a += a_step;                                                                           \
             b += TILE * b_row;                                                                     \
         }                                                                                          \
     }                                                                                              \
     static void name(const tg_step *s)                                                             \
     {                                                                                              \
-        enum { ROW = TILES * TILE_BYTES };                                                         \
-        float sums[TILES * TILE * TILES * TILE] __attribute__((aligned(64)));                      \
+        enum { SIDE = TILES * TILE, ROW = SIDE * WORD_BYTES };                                     \
+        const int is_c = s->alpha == 1 && s->beta == 0 && s->rows == SIDE && s->columns == SIDE;   \
+        float waiting[SIDE * SIDE] __attribute__((aligned(64)));                                   \
+        float *const sums = is_c ? s->c : waiting;                                                 \
+        const int64_t row = is_c ? s->c_row * WORD_BYTES : ROW;                                    \
         fetch_words(s);                                                                            \
         TILE_ZERO(0);                                                                              \
         TILE_ZERO(1);                                                                              \
@@ -123,11 +128,13 @@ static inline __attribute__((always_inline)) void weave_tile(char *tile, const t
             name##_steps(0, 1, s);                                                                 \
         else                                                                                       \
             name##_steps(0, 0, s);                                                                 \
-        TILE_STORE(0, sums, (int64_t)ROW);                                                         \
-        TILE_STORE(1, sums + TILE, (int64_t)ROW);                                                  \
-        TILE_STORE(2, sums + TILE * TILES * TILE, (int64_t)ROW);                                   \
-        TILE_STORE(3, sums + TILE * TILES * TILE + TILE, (int64_t)ROW);                            \
-        finish_tiles(sums, TILES *TILE, is_whole, s);                                              \
+        TILE_STORE(0, sums, row);                                                                  \
+        TILE_STORE(1, sums + TILE, row);                                                           \
+        TILE_STORE(2, (char *)sums + TILE * row, row);                                             \
+        TILE_STORE(3, (char *)(sums + TILE) + TILE * row, row);                                    \
+        if (is_c)                                                                                  \
+            return;                                                                                \
+        finish_tiles(sums, SIDE, is_whole, s);                                                     \
     }                                                                                              \
     static void stream_##name(const tg_step *s)                                                    \
     {                                                                                              \
