@@ -257,7 +257,7 @@ static inline int tg_packs_nothing(const tg_problem *p, const tg_plan *plan, con
     return (plan->a_in_place && plan->b_in_place) || tg_copies_b(p, plan, l);
 }
 
-enum { TG_STREAM_ROWS = 16 };
+enum { TG_STREAM_ROWS = 32 };
 
 /* Up to so many lines times columns that lie along k need nothing staged: squares of these are
  * turned in registers, B's for a few rows of A, or A's for a few columns of B. Those of A that
@@ -317,6 +317,13 @@ static inline int tg_streams_words(const tg_problem *p, tg_tile t)
 {
     return t.inst.k > 1 && p->m <= tg_min(t.thread.m, TG_STREAM_ROWS) && p->a.col_stride == 1 &&
            p->b.col_stride == 1;
+}
+
+/* Or of tiles, with columns that lie along k, of which 16 are a tile as they lie? */
+static inline int tg_turns_words(const tg_problem *p, tg_tile t)
+{
+    return t.inst.m > 1 && p->m <= t.thread.m && p->b.row_stride == 1 && p->b.col_stride != 1 &&
+           !(p->flags & TG_PACKED);
 }
 
 /* A B that lies in rows can be packed by the kernel that reads it first: with vectors of 64 bytes

@@ -169,7 +169,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
         a = packing_cycles(t, p->m, p->k, p->a.col_stride, p->a.row_stride) * n_blocks;
     if (!plan->a_in_place && t.form != TG_OUTER)
         a = packing_cycles(t, p->m, p->k, p->a.row_stride, p->a.col_stride) * n_blocks;
-    if (tg_streams_words(p, t))
+    if (tg_streams_words(p, t) || tg_turns_words(p, t))
         b = cycles_to_stream * (double)p->n * (double)p->k;
     else if (!plan->b_in_place)
         b = packing_cycles(t, is_hidden ? p->n % t.thread.n : p->n, p->k, p->b.col_stride,

@@ -53,22 +53,41 @@ static inline __attribute__((always_inline)) void finish_tiles(const float *sums
             }
             sum = _mm512_mul_ps(sum, alpha);
             if (s->beta != 0)
-                sum += _mm512_maskz_loadu_ps(mask, c) * beta;
+                sum = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, c), beta, sum);
             _mm512_mask_storeu_ps(c, mask, sum);
         }
 }
 
-/* For streams (words_stream.h): all rows of A, as register 4. */
-static inline __attribute__((always_inline)) void stream_lines(const tg_step *s, int bytes)
+/* So many lines along k, up to 16, as a tile, with zeros for those that are not there, and behind
+ * so many bytes. */
+static inline __attribute__((always_inline)) void
+copy_lines(char *tile, const char *lines, int64_t row, int64_t count, int64_t bytes)
 {
-    char a[TILE * TILE_BYTES] __attribute__((aligned(64)));
-    const __mmask64 along = mask_of_bytes(s->k * bytes);
-    for (int i = 0; i < TILE; i++) {
-        const char *const row = (const char *)s->a + i * s->a_row * bytes;
-        _mm512_store_si512(a + i * TILE_BYTES, i < s->rows ? _mm512_maskz_loadu_epi8(along, row)
-                                                           : _mm512_setzero_si512());
-    }
-    TILE_LOAD(4, a, (int64_t)TILE_BYTES);
+    const __mmask64 mask = mask_of_bytes(bytes);
+    for (int64_t i = 0; i < TILE; i++)
+        _mm512_store_si512(tile + i * TILE_BYTES,
+                           i < count ? _mm512_maskz_loadu_epi8(mask, lines + i * row)
+                                     : _mm512_setzero_si512());
+}
+
+/* For streams (words_stream.h): 16 rows of A, from first on. */
+static inline __attribute__((always_inline)) void stream_lines(char *tile, const tg_step *s,
+                                                               int64_t first, int bytes)
+{
+    copy_lines(tile, (const char *)s->a + first * s->a_row * bytes, s->a_row * bytes,
+               s->rows - first, s->k * bytes);
+}
+
+/* So many rows of B are more than a core follows by itself. */
+static inline __attribute__((always_inline)) void fetch_rows_ahead(const tg_step *s, int rows,
+                                                                   int bytes)
+{
+    enum { AHEAD = 768 };
+    const int64_t row = s->b_row * bytes;
+    const char *const b = (const char *)s->b + AHEAD;
+    EACH (i, rows)
+        for (int64_t byte = 0; byte < s->columns * bytes; byte += TILE_BYTES)
+            __builtin_prefetch(b + i * row + byte, 0, 2);
 }
 
 /* 16 columns of B from col on. */
@@ -84,7 +103,35 @@ static inline __attribute__((always_inline)) void weave_tile(char *tile, const t
     }
 }
 
-#define TILE_KERNEL(name, inst, bytes, is_whole)                                                   \
+/* C's tiles, whose columns are the rows here. */
+static inline void turn_sums(float *to, const float *from)
+{
+    enum { SIDE = TILES * TILE };
+    word_vector square[WORDS];
+    for (int i = 0; i < SIDE; i += TILE)
+        for (int j = 0; j < SIDE; j += TILE) {
+            EACH (x, WORDS)
+                square[x] = _mm512_load_si512(from + (j + x) * SIDE + i);
+            turn(square);
+            EACH (x, WORDS)
+                _mm512_store_si512(to + (i + x) * SIDE + j, square[x]);
+        }
+}
+
+#define TILE_LINES(x, first, s, at, row, bytes)                                  \
+    {                                                                            \
+        const char *const lines = (const char *)(s)->b + (first) * (row) + (at); \
+        if ((s)->columns >= (first) + TILE && (at) + TILE_BYTES <= (bytes)) {    \
+            TILE_PASS(x, lines, row);                                            \
+        } else {                                                                 \
+            char tile[TILE * TILE_BYTES] __attribute__((aligned(64)));           \
+            copy_lines(tile, lines, row, (s)->columns - (first),                 \
+                       tg_min(TILE_BYTES, (bytes) - (at)));                      \
+            TILE_LOAD(x, tile, (int64_t)TILE_BYTES);                             \
+        }                                                                        \
+    }
+
+#define TILE_KERNEL(name, inst, turned_inst, bytes, is_whole)                                      \
     static inline                                                                                  \
         __attribute__((always_inline)) void name##_steps(int both_m, int both_n, const tg_step *s) \
     {                                                                                              \
@@ -138,22 +185,73 @@ static inline __attribute__((always_inline)) void weave_tile(char *tile, const t
     }                                                                                              \
     static void stream_##name(const tg_step *s)                                                    \
     {                                                                                              \
-        stream_lines(s, bytes);                                                                    \
+        const int both_m = s->rows > TILE;                                                         \
+        char a[TILES][TILE * TILE_BYTES] __attribute__((aligned(64)));                             \
+        stream_lines(a[0], s, 0, bytes);                                                           \
+        TILE_LOAD(4, a[0], (int64_t)TILE_BYTES);                                                   \
+        if (both_m) {                                                                              \
+            stream_lines(a[1], s, TILE, bytes);                                                    \
+            TILE_LOAD(5, a[1], (int64_t)TILE_BYTES);                                               \
+        }                                                                                          \
+        fetch_rows_ahead(s, TILE_BYTES / (bytes), bytes);                                          \
         for (int64_t col = 0; col < s->columns; col += TILE) {                                     \
             char b[TILE * TILE_BYTES] __attribute__((aligned(64)));                                \
-            float *const sums = (float *)s->sums + col;                                            \
+            float *const sums = (float *)s->sums + col, *const below = sums + TILE * s->sums_row;  \
             const int64_t row = s->sums_row * WORD_BYTES;                                          \
             weave_tile(b, s, col, bytes);                                                          \
+            TILE_ZERO(0);                                                                          \
+            TILE_ZERO(1);                                                                          \
             if (s->begins_with_sums)                                                               \
                 TILE_LOAD(0, sums, row);                                                           \
-            else                                                                                   \
-                TILE_ZERO(0);                                                                      \
+            if (s->begins_with_sums && both_m)                                                     \
+                TILE_LOAD(1, below, row);                                                          \
             TILE_LOAD(6, b, (int64_t)TILE_BYTES);                                                  \
             TILE_DOTS(inst, 0, 4, 6);                                                              \
             TILE_STORE(0, sums, row);                                                              \
+            if (both_m) {                                                                          \
+                TILE_DOTS(inst, 1, 5, 6);                                                          \
+                TILE_STORE(1, below, row);                                                         \
+            }                                                                                      \
         }                                                                                          \
         if (!s->leaves_sums)                                                                       \
             finish_tiles(s->sums, s->sums_row, is_whole, s);                                       \
+    }                                                                                              \
+    static void lines_of_##name(const tg_step *s)                                                  \
+    {                                                                                              \
+        enum { SIDE = TILES * TILE, ROW = SIDE * WORD_BYTES };                                     \
+        float turned[SIDE * SIDE] __attribute__((aligned(64)));                                    \
+        float sums[SIDE * SIDE] __attribute__((aligned(64)));                                      \
+        const int64_t row = s->b_row * (bytes), k = s->k * (bytes), slice = s->slice * (bytes);    \
+        const int both_m = s->rows > TILE, both_n = s->columns > TILE;                             \
+        tg_step now = *s;                                                                          \
+        for (int64_t p = 0; p < k; p += slice, now.beta = 1) {                                     \
+            TILE_ZERO(0);                                                                          \
+            TILE_ZERO(1);                                                                          \
+            TILE_ZERO(2);                                                                          \
+            TILE_ZERO(3);                                                                          \
+            for (int64_t at = p; at < tg_min(k, p + slice); at += TILE_BYTES) {                    \
+                const char *const a = (const char *)s->a + at * TILE;                              \
+                TILE_LOAD(6, a, (int64_t)TILE_BYTES);                                              \
+                TILE_LINES(4, 0, s, at, row, k);                                                   \
+                TILE_DOTS(turned_inst, 0, 4, 6);                                                   \
+                if (both_m) {                                                                      \
+                    TILE_LOAD(7, a + s->a_row, (int64_t)TILE_BYTES);                               \
+                    TILE_DOTS(turned_inst, 1, 4, 7);                                               \
+                }                                                                                  \
+                if (both_n) {                                                                      \
+                    TILE_LINES(5, TILE, s, at, row, k);                                            \
+                    TILE_DOTS(turned_inst, 2, 5, 6);                                               \
+                }                                                                                  \
+                if (both_m && both_n)                                                              \
+                    TILE_DOTS(turned_inst, 3, 5, 7);                                               \
+            }                                                                                      \
+            TILE_STORE(0, turned, (int64_t)ROW);                                                   \
+            TILE_STORE(1, turned + TILE, (int64_t)ROW);                                            \
+            TILE_STORE(2, turned + TILE * SIDE, (int64_t)ROW);                                     \
+            TILE_STORE(3, turned + TILE * SIDE + TILE, (int64_t)ROW);                              \
+            turn_sums(sums, turned);                                                               \
+            finish_tiles(sums, SIDE, is_whole, &now);                                              \
+        }                                                                                          \
     }                                                                                              \
     static double spin_##name(int64_t rounds, double *sink)                                        \
     {                                                                                              \
@@ -171,8 +269,8 @@ static inline __attribute__((always_inline)) void weave_tile(char *tile, const t
         *sink += 1e-300;                                                                           \
         return 2.0 * SUMS * TILE * TILE * TILE_BYTES / (bytes) * (double)rounds;                   \
     }
-TILE_KERNEL(tiles_of_i8_i8, "tdpbssd", 1, 1)
-TILE_KERNEL(tiles_of_i8_u8, "tdpbsud", 1, 1)
-TILE_KERNEL(tiles_of_u8_i8, "tdpbusd", 1, 1)
-TILE_KERNEL(tiles_of_u8_u8, "tdpbuud", 1, 1)
-TILE_KERNEL(tiles_of_bf16, "tdpbf16ps", 2, 0)
+TILE_KERNEL(tiles_of_i8_i8, "tdpbssd", "tdpbssd", 1, 1)
+TILE_KERNEL(tiles_of_i8_u8, "tdpbsud", "tdpbusd", 1, 1)
+TILE_KERNEL(tiles_of_u8_i8, "tdpbusd", "tdpbsud", 1, 1)
+TILE_KERNEL(tiles_of_u8_u8, "tdpbuud", "tdpbuud", 1, 1)
+TILE_KERNEL(tiles_of_bf16, "tdpbf16ps", "tdpbf16ps", 2, 0)

@@ -89,7 +89,10 @@ typedef struct tg_words {
     void (*run)(const tg_step *step);
     void (*stream)(
         const tg_step *step); /* up to TG_STREAM_ROWS; B where it is, TG_STREAM_PANEL of it */
-    tg_copy *copy[2];         /* to panels of A and of B */
+    /* A tile's rows, those behind 16 of them a_row bytes further, as panels of B, and columns of B
+     * that lie along k; or NULL. */
+    void (*lines)(const tg_step *step);
+    tg_copy *copy[2]; /* to panels of A and of B */
     tg_spin *spin;
     void (*start)(void), (*stop)(void); /* of each thread's work; or NULL */
 } tg_words;

@@ -184,6 +184,42 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
     }
 }
 
+/* The same with words in tiles, of which 16 columns are one as they lie. A is made words of first,
+ * and C is finished beside itself. */
+static void multiply_lines(const tg_job *j, const team *t, tg_item item, range lines)
+{
+    const tg_problem *p = j->p;
+    const int64_t most = j->tile.thread.n, panel = j->tile.inst.m,
+                  k = tg_round_up(p->k, j->tile.inst.k);
+    const int64_t c_bytes = (int64_t)tg_type_size(p->c.type);
+    tg_copy *const load = j->isa->widen[p->c.type - 1], *const store =
+                                                            j->isa->narrow[p->c.type - 1];
+    tg_step s = {.a = t->a,
+                 .a_row = panel * k * j->bytes,
+                 .b_row = p->b.col_stride,
+                 .c = t->corner,
+                 .c_row = most,
+                 .rows = (int)p->m,
+                 .k = p->k,
+                 .slice = j->slice,
+                 .alpha = p->alpha,
+                 .beta = p->beta};
+    memset(t->a, 0, (size_t)(tg_round_up(p->m, panel) * k * j->bytes));
+    for (int64_t m = 0; m < p->m; m += panel)
+        j->words->copy[1](t->a + m * k * j->bytes, panel, 1,
+                          (const char *)item.a + m * p->a.row_stride * j->bytes, p->a.col_stride,
+                          p->a.row_stride, p->k, tg_min(panel, p->m - m));
+    for (int64_t n = lines.begin; n < lines.end; n += most) {
+        char *const c = (char *)item.c + n * p->c.col_stride * c_bytes;
+        s.columns = (int)tg_min(most, lines.end - n);
+        s.b = (const char *)item.b + n * s.b_row * j->bytes;
+        if (p->beta != 0)
+            load(s.c, most, 1, c, p->c.row_stride, p->c.col_stride, p->m, s.columns);
+        j->words->lines(&s);
+        store(c, p->c.row_stride, p->c.col_stride, s.c, most, 1, p->m, s.columns);
+    }
+}
+
 /* A few rows of A times a B that is larger than L2: memory is the limit, and likes few long
  * streams. So B is read a few rows at a time, from one end of a block to the other, and the sums
  * wait:

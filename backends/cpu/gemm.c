@@ -59,7 +59,7 @@ static int64_t corner_bytes(const tg_job *j)
     const int64_t vector = j->isa->turned_columns[tg_cpu_kind(j->p->a.type)];
     const int64_t turned = TG_TURNED_ROWS * TG_TURNED_VECTORS * vector;
     const int64_t tile = (int64_t)j->tile.thread.m * j->tile.thread.n;
-    return tg_round_up((j->turned ? turned : tile) * j->sum_bytes, 64);
+    return tg_round_up((j->turned && !j->words ? turned : tile) * j->sum_bytes, 64);
 }
 
 static int64_t team_bytes(const tg_job *j) { return j->a_bytes + j->b_bytes + j->sums_bytes; }
@@ -172,6 +172,8 @@ static void run_cells(const tg_job *j, const tg_plan *plan, char *workspace, int
         const tg_item item = cell_at(j, cell, &rows, &cols);
         if (j->is_streamed)
             multiply_streaming(j, &t, item, cols);
+        else if (j->turned && j->words)
+            multiply_lines(j, &t, item, cols);
         else if (j->turned)
             multiply_turned(j, &t, item, j->turned == TG_TURNED_A ? rows : cols);
         else

@@ -61,6 +61,8 @@ static int is_streamed(const tg_job *j, const tg_limits *l)
 static tg_turned turned_of(const tg_job *j)
 {
     const tg_problem *p = j->p;
+    if (j->words)
+        return j->words->lines && tg_turns_words(p, j->tile) ? TG_TURNED_B : TG_NOT_TURNED;
     const int is_read = j->stream_type || (int64_t)tg_type_size(p->a.type) == j->bytes;
     const int takes = is_read && j->tile.form == TG_OUTER && j->tile.stages == 1 &&
                       j->tile.slices == 1 && j->kernel.grain;
@@ -131,10 +133,13 @@ static void fetch_items(tg_job *j, const tg_limits *l)
     j->next_b = (int64_t)fmin(LINE, b * bytes / steps);
 }
 
-/* If the few lines do not lie along k, or are of another type, they are copied. */
+/* If the few lines do not lie along k, or are of another type, they are copied; or words are made
+ * of them. */
 static int64_t turned_bytes(const tg_job *j)
 {
     const tg_problem *p = j->p;
+    if (j->words)
+        return tg_round_up(p->m, j->tile.inst.m) * tg_round_up(p->k, j->tile.inst.k) * j->bytes;
     const int is_b = j->turned == TG_TURNED_B;
     return (is_b ? p->a.col_stride : p->b.row_stride) == 1 && !j->stream_type
                ? 0
@@ -199,9 +204,10 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.b_bytes = b_packed ? 0 : j.b_bytes;
     const int streams = j.turned || j.is_streamed;
     const int is_cut = tg_is_cut(plan) && !streams && p->k > 0;
-    j.grain = streams              ? (tg_mn){t->warp.m, t->warp.n}
-              : in_place || is_cut ? t->thread
-                                   : (tg_mn){t->block.m, t->block.n};
+    const int of_tiles = j.turned && j.words;
+    j.grain = streams && !of_tiles             ? (tg_mn){t->warp.m, t->warp.n}
+              : in_place || is_cut || of_tiles ? t->thread
+                                               : (tg_mn){t->block.m, t->block.n};
     j.pieces_m = tg_ceil_div(p->m, j.grain.m);
     j.pieces_n = tg_ceil_div(p->n, j.grain.n);
     const int is_of_rows = streams ? j.turned == TG_TURNED_A : j.pieces_m >= j.pieces_n;

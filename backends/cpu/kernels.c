@@ -126,14 +126,14 @@ enum { WHOLE, MASKED, MASKED_LOWER, HAS_LOWER = VEC_BYTES == 64 };
 #include "amx.h"
 #endif
 
-#define BY_WORDS(a, b, types, packed_a)                                                          \
-    {                                                                                            \
-        a, b, {1, 1, WORD_BYTES}, types, stream_##types, {packed_a, words_of_bytes}, spin_words, \
-            NULL, NULL                                                                           \
+#define BY_WORDS(a, b, types, packed_a)                                                    \
+    {                                                                                      \
+        a, b, {1, 1, WORD_BYTES}, types, stream_##types, NULL, {packed_a, words_of_bytes}, \
+            spin_words, NULL, NULL                                                         \
     }
 #define BY_TILES(a, b, bytes, types, element)                                                \
     {                                                                                        \
-        a, b, {TILE, TILE, TILE_BYTES / (bytes)}, types, stream_##types,                     \
+        a, b, {TILE, TILE, TILE_BYTES / (bytes)}, types, stream_##types, lines_of_##types,   \
             {rows_of_##element, columns_of_##element}, spin_##types, start_tiles, stop_tiles \
     }
 static const tg_words words_table[] = {
