@@ -221,12 +221,15 @@ static inline double tg_flops_of(const tg_problem *p)
     return 2.0 * (double)p->m * (double)p->n * (double)p->k * (double)p->batch;
 }
 
-/* In operations of f32: those of f64 are half as fast, and a byte takes as long as two. */
-static inline double tg_work_of(const tg_problem *p)
+/* In operations of f32: those of f64 are half as fast, a byte takes as long as two, and where
+ * there is AMX, packing is most of it. */
+static inline double tg_work_of(const tg_problem *p, const tg_limits *l)
 {
+    const int in_tiles = p->a.type != TG_F16 && tg_type_size(p->a.type) < 4;
+    const double at_once = in_tiles && (l->matrix & TG_CPU_AMX) ? 100 : 1;
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k;
     const double elements = (m * k + k * n + m * n) * (double)p->batch;
-    return (double)tg_type_size(p->a.type) * (tg_flops_of(p) / 4 + 2 * elements);
+    return (double)tg_type_size(p->a.type) * (tg_flops_of(p) / (4 * at_once) + 2 * elements);
 }
 
 /* As many of the units as so much work is worth waking. */

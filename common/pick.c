@@ -384,7 +384,7 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
         return plan->row >= 0;
     }
     if (!is_gpu)
-        plan->threads = tg_useful_threads(tg_work_of(p), l->units);
+        plan->threads = tg_useful_threads(tg_work_of(p, l), l->units);
     if (forced) {
         stated = *forced;
         plan->row = tg_tile_row_like(&stated, l, p->a.type);

@@ -21,7 +21,7 @@ CALLS, KERNEL, PACK = "backends/cpu/gemm.c", "backends/cpu/microkernel.h", "back
 LOOPS, STAGE, DIRECT, JOB = (f"backends/cpu/{name}.h"
                              for name in ("loops", "stage", "direct", "job"))
 TURNED, KERNELS = "backends/cpu/turned.h", "backends/cpu/kernels.c"
-CONVERT, WORDS = "backends/cpu/convert.h", "backends/cpu/words.h"
+CONVERT, WORDS, AMX = (f"backends/cpu/{name}.h" for name in ("convert", "words", "amx"))
 WORDS_PACK = "backends/cpu/words_pack.h"
 CALL, CHECK, TILE, PICK = "common/gemm.c", "common/check.c", "common/tile.h", "common/pick.c"
 CUT = "common/pick_cut.c"
@@ -44,6 +44,10 @@ MUTATIONS = [
      "    *swapped = is_swapped(p);\n    if (tg_check_scalars(ctx, p))\n        return ctx->status;\n    p->flags |="),
     ("streams serve four tiles of rows", "common/gemm.h", "is_far ? 8 : 4", "4"),
     ("streams serve as many rows where memory is far off", "common/gemm.h", "|| is_slow ? 2", "? 2"),
+    ("tiles: what is behind a line is read", AMX, "const __mmask64 mask = mask_of_bytes(bytes);", "const __mmask64 mask = mask_of_bytes(bytes + 2);"),
+    ("tiles: rows from 16 on are the first ones again", AMX, "TILE_LOAD(7, a + s->a_row,", "TILE_LOAD(7, a,"),
+    ("tiles: beta is applied for each slice of k", AMX, "p += slice, now.beta = 1)", "p += slice)"),
+    ("tiles: a tile of C is stored as it is whatever beta", AMX, "s->alpha == 1 && s->beta == 0 &&", "s->alpha == 1 &&"),
     ("packing on the way costs what packing costs", PICK, "is_hidden ? p->n % t.thread.n : p->n", "p->n"),
     ("rows of A half a page apart crowd", PICK, "is_a_across && p->a.col_stride % (2048 / bytes)", "plan->a_in_place && p->a.row_stride % (2048 / bytes)"),
     ("rows are one block however little k is", PICK, "bytes == 8 || p->k < LEAST_K || ", "bytes == 8 || "),
@@ -298,7 +302,7 @@ def machine_has(flag):
         return flag in file.read()
 
 
-NEEDS = {"words:": "avx512_vnni", "late:": "avx512f", "lower half:": "avx512f", "halves:": "f16c"}
+NEEDS = {"tiles:": "amx_bf16", "words:": "avx512_vnni", "late:": "avx512f", "lower half:": "avx512f", "halves:": "f16c"}
 
 
 def can_show(mutation):
@@ -375,7 +379,7 @@ def main():
             print(f"{mutation[0]:45} {caught or 'NOT CAUGHT'}", flush=True)
     left_out = [mutation[0] for mutation in wanted if not can_show(mutation)]
     if left_out:
-        print("left out, for want of F16C, AVX-512 or VNNI here:", "; ".join(left_out))
+        print("left out, for want of F16C, AVX-512, VNNI or AMX here:", "; ".join(left_out))
     planted = len(wanted) - len(left_out)
     print(f"{passed} passed, {planted - passed} failed")
     return passed < planted
