@@ -67,7 +67,7 @@ static double packing_cycles(tg_tile t, int64_t lines, int64_t k, int64_t to_run
 /* Is there so little for each thread that how they share it decides? */
 static int is_little(const tg_problem *p, const tg_plan *plan)
 {
-    return plan->threads > 1 && p->batch == 1 && plan->tile.inst.k == 1 &&
+    return plan->threads > 1 && p->batch == 1 &&
            tg_min(p->m, p->n) > TG_TURNED_ROWS &&
            2.0 * (double)p->m * (double)p->n * (double)p->k <= little_flops * plan->threads;
 }
@@ -283,7 +283,7 @@ static tg_mn long_strips(const tg_problem *p, const tg_limits *l, const tg_plan 
     const tg_tile t = plan->tile;
     const int threads = plan->threads;
     const int64_t m = p->m / threads, n = p->n / threads, enough = 6 * t.vec;
-    if (threads == 1 || p->batch > 1 || t.inst.k > 1 || tg_is_streamed(p, l, plan, bytes))
+    if (threads == 1 || p->batch > 1 || tg_is_streamed(p, l, plan, bytes))
         return (tg_mn){1, 1};
     const int reads_b = plan->b_in_place || tg_packs_nothing(p, plan, l);
     if ((reads_b && m >= t.thread.m) || (p->m >= 4 * p->n && m >= enough))

@@ -308,7 +308,7 @@ static tg_status cpu_alloc(tg_context *ctx, size_t bytes, void **memory)
         return tg_fail(ctx, TG_OUT_OF_MEMORY, "%zu bytes could not be had", bytes);
 #ifdef MADV_HUGEPAGE
     if (alignment == large_page)
-        madvise(*memory, bytes, MADV_HUGEPAGE);
+        madvise(*memory, (bytes + alignment - 1) / alignment * alignment, MADV_HUGEPAGE);
 #endif
     return TG_OK;
 }

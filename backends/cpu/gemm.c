@@ -62,7 +62,13 @@ static int64_t corner_bytes(const tg_job *j)
     return tg_round_up((j->turned && !j->words ? turned : tile) * j->sum_bytes, 64);
 }
 
-static int64_t team_bytes(const tg_job *j) { return j->a_bytes + j->b_bytes + j->sums_bytes; }
+/* A team multiplies one block while it stages the next. */
+static int stages_of(const tg_job *j) { return j->is_each_alone ? 1 : 2; }
+
+static int64_t team_bytes(const tg_job *j)
+{
+    return stages_of(j) * (j->a_bytes + j->b_bytes) + j->sums_bytes;
+}
 
 size_t tg_cpu_workspace(const tg_context *ctx, const tg_problem *p, const tg_plan *plan)
 {
@@ -162,13 +168,15 @@ static void run_cells(const tg_job *j, const tg_plan *plan, char *workspace, int
     const team t = {.me = alone ? 0 : me,
                     .size = alone ? 1 : threads,
                     .a = own,
-                    .b = own + j->a_bytes,
-                    .sums = own + j->a_bytes + j->b_bytes,
+                    .b = own + stages_of(j) * j->a_bytes,
+                    .sums = own + stages_of(j) * (j->a_bytes + j->b_bytes),
                     .corner = corners + me * corner_bytes(j),
                     .taken =
                         corners + plan->threads * corner_bytes(j) + (alone ? me : 0) * TAKEN_BYTES};
     for (int64_t cell = alone ? me : 0; cell < j->cells; cell += alone ? threads : 1) {
         range rows, cols;
+        if (cell > 0)
+            wait_for(&t); /* the cell before it is read */
         const tg_item item = cell_at(j, cell, &rows, &cols);
         if (j->is_streamed)
             multiply_streaming(j, &t, item, cols);

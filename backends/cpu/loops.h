@@ -194,25 +194,32 @@ static void multiply_slices(const tg_job *j, const team *t, const staged *a, con
     }
 }
 
-/* All warp tiles of a block, this thread's share of them: columns change before rows do. If threads
- * help, tiles are cut into pieces, and who has no more of them takes what others have left: cores
- * are not all as fast, least of all those that are shared with other programs. */
-static void multiply_block(const tg_job *j, const team *t, const staged *a, const staged *b,
-                           const place *c, const place *sums, int helps)
+/* A block that loops 5 to 3 come to, and its parts of A and B. */
+typedef struct block {
+    int64_t index;
+    staged a, b;
+} block;
+
+/* All warp tiles of a block, this thread's share of them: columns change before rows do. Tiles are
+ * cut into pieces, and who has no more of them takes what others have left: cores are not all as
+ * fast, least of all those that are shared with other programs. */
+static void multiply_block(const tg_job *j, const team *t, const block *x, const place *c,
+                           const place *sums)
 {
-    enum { PIECES = 4 }; /* that a thread has at least */
+    enum { PIECES = 16 }; /* that a thread has at least, if there are so many panels */
+    const staged *const a = &x->a, *const b = &x->b;
     const int64_t m = a->lines.end - a->lines.begin, n = b->lines.end - b->lines.begin;
     const int64_t warp_m = j->tile.warp.m, warp_n = j->tile.warp.n;
     const int64_t warps_n = tg_ceil_div(n, warp_n);
     const int64_t warps = tg_ceil_div(m, warp_m) * warps_n;
     const int64_t panels = warp_m / a->line;
-    const int64_t parts =
-        helps ? tg_clamp(tg_ceil_div(PIECES * t->size, warps), 1, tg_max(1, panels)) : 1;
-    for (int turn = 0; turn < (helps ? t->size : 1); turn++) {
+    const int64_t wanted = t->size > 1 ? tg_ceil_div(PIECES * t->size, warps) : 1;
+    const int64_t parts = tg_clamp(wanted, 1, tg_max(1, panels));
+    for (int turn = 0; turn < t->size; turn++) {
         const int whose = (t->me + turn) % t->size;
         const int64_t begin = whose * warps / t->size * parts;
         const int64_t end = (whose + 1) * warps / t->size * parts;
-        for (int64_t piece; (piece = begin + take(t, whose)) < end;) {
+        for (int64_t piece; (piece = begin + take(t, x->index, whose)) < end;) {
             const int64_t warp = piece / parts, part = piece % parts;
             const int64_t row = warp / warps_n * warp_m, col = warp % warps_n * warp_n;
             const range rows = {tg_min(m, row + part * panels / parts * a->line),
@@ -232,58 +239,79 @@ static void find_next_block(const tg_job *j, staged *b, int64_t n_end)
     b->coming_bytes = tg_min(j->tile.block.n, n_end - n) * b->bytes;
 }
 
-/* The loop nest over a rectangle of one batch item. */
+/* A rectangle of a batch item, and how many blocks that is along each axis. */
+typedef struct cell {
+    tg_item item;
+    range rows, cols;
+    int64_t blocks_m, blocks_n, blocks_k;
+} cell;
+
+/* The block of that index: n changes last (loop 5), then k (loop 4), and m with each (loop 3). A
+ * team has places for two of A and of B, which it takes by turns. */
+static block block_at(const tg_job *j, const team *t, const cell *x, int64_t index)
+{
+    const tg_mnk size = j->tile.block;
+    const int64_t n = index / x->blocks_m / x->blocks_k, both = index / x->blocks_m;
+    const int64_t k0 = both % x->blocks_k * size.k;
+    const int64_t m0 = x->rows.begin + index % x->blocks_m * size.m;
+    const int64_t n0 = x->cols.begin + n * size.n, lines = x->rows.end - x->rows.begin;
+    const int turn_a = t->size > 1 && index % 2, turn_b = t->size > 1 && both % 2;
+    block now = {.index = index,
+                 .a = operand(j, TG_A_PACKED, x->item.a, t->a + turn_a * j->a_bytes),
+                 .b = operand(j, TG_B_PACKED, x->item.b, t->b + turn_b * j->b_bytes)};
+    now.a.lines = (range){m0, tg_min(x->rows.end, m0 + size.m)};
+    now.b.lines = (range){n0, tg_min(x->cols.end, n0 + size.n)};
+    now.a.ks = now.b.ks = (range){k0, tg_min(j->p->k, k0 + size.k)};
+    now.b.is_late = j->packs_late && t->size == 1 && lines >= now.a.line && lines <= size.m;
+    now.b.is_one = now.b.is_late && lines <= j->tile.warp.m && j->tile.warp.n == now.b.line;
+    if (now.b.is_late)
+        find_next_block(j, &now.b, x->cols.end);
+    return now;
+}
+
+/* This thread's share of a block's panels; B's are there already with another block of m. */
+static void stage_block(const tg_job *j, const team *t, const cell *x, block *now)
+{
+    if (now->b.packed || (!now->b.is_late && now->index % x->blocks_m == 0))
+        have_panels(j, t, &now->b);
+    if (now->a.packed || !now->a.in_place || now->a.grain > 1)
+        have_panels(j, t, &now->a);
+}
+
+/* The loop nest over a cell. Who finds nothing left of a block to multiply stages its share of the
+ * next one, so that a team meets once for each. */
 static void multiply_cell(const tg_job *j, const team *t, tg_item item, range rows, range cols)
 {
     const tg_problem *p = j->p;
-    const tg_tile *tile = &j->tile;
     const tg_isa *isa = j->isa;
-    const int64_t c_elem = (int64_t)tg_type_size(p->c.type);
-    staged a = operand(j, TG_A_PACKED, item.a, t->a), b = operand(j, TG_B_PACKED, item.b, t->b);
-    const int stages_a = !a.packed && (!a.in_place || a.grain > 1);
-    const int helps = t->size > 1 && (stages_a || rows.end - rows.begin <= tile->block.m);
-    const int64_t lines = rows.end - rows.begin;
-    const int is_late = j->packs_late && t->size == 1 && lines >= a.line && lines <= tile->block.m;
     const place c = {.at = item.c,
                      .row = p->c.row_stride,
                      .col = p->c.col_stride,
-                     .bytes = c_elem,
+                     .bytes = (int64_t)tg_type_size(p->c.type),
                      .load = isa->widen[p->c.type - 1],
                      .store = isa->narrow[p->c.type - 1]};
     const place sums = {t->sums, j->sums_row, 1, j->sum_bytes, j->copy_sums, j->copy_sums};
-    for (int64_t n = cols.begin; n < cols.end; n += tile->block.n) { /* loop 5: blocks of n */
-        b.lines = (range){n, tg_min(cols.end, n + tile->block.n)};
-        for (int64_t k = 0; k < p->k; k += tile->block.k) { /* loop 4: blocks of k */
-            a.ks = b.ks = (range){k, tg_min(p->k, k + tile->block.k)};
-            put_back(t);
-            b.is_late = is_late;
-            b.is_one = is_late && lines <= tile->warp.m && tile->warp.n == b.line;
-            if (is_late)
-                find_next_block(j, &b, cols.end);
-            else
-                have_panels(j, t, &b);
-            if (!stages_a)
-                wait_for(t);
-            /* loop 3: blocks of m */
-            for (int64_t m = rows.begin; m < rows.end; m += tile->block.m) {
-                a.lines = (range){m, tg_min(rows.end, m + tile->block.m)};
-                if (stages_a || a.packed)
-                    have_panels(j, t, &a);
-                if (stages_a)
-                    wait_for(t); /* A and B are staged, before they are read */
-                if (!helps)
-                    put_back(t);
-                const place c_block = moved(c, m, n), sums_block = moved(sums, m - rows.begin, 0);
-                multiply_block(j, t, &a, &b, &c_block, j->sums_bytes ? &sums_block : &c_block,
-                               helps);
-                if (!stages_a)
-                    continue;
-                wait_for(t); /* read, before it is staged anew */
-                put_back(t);
-            }
-            if (!stages_a)
-                wait_for(t);
-        }
+    const tg_mnk size = j->tile.block;
+    const cell x = {item,
+                    rows,
+                    cols,
+                    tg_ceil_div(rows.end - rows.begin, size.m),
+                    tg_ceil_div(cols.end - cols.begin, size.n),
+                    tg_ceil_div(p->k, size.k)};
+    const int64_t blocks = x.blocks_m * x.blocks_n * x.blocks_k;
+    block now = block_at(j, t, &x, 0);
+    stage_block(j, t, &x, &now);
+    put_back(t, 0);
+    for (int64_t index = 0; index < blocks; index++) {
+        const int64_t m = now.a.lines.begin, n = now.b.lines.begin;
+        const place c_block = moved(c, m, n), sums_block = moved(sums, m - rows.begin, 0);
+        wait_for(t); /* this block is staged, and the place of the next one was read */
+        put_back(t, index + 1);
+        multiply_block(j, t, &now, &c_block, j->sums_bytes ? &sums_block : &c_block);
+        if (index + 1 == blocks)
+            continue;
+        now = block_at(j, t, &x, index + 1);
+        stage_block(j, t, &x, &now);
     }
 }
 

@@ -52,11 +52,16 @@ static void wait_for(const team *t)
 
 enum { TAKEN_BYTES = 64 }; /* for each thread: a line */
 
-/* The next piece of a thread's share. If threads help one another, all have waited for all since it
- * was put back. */
-static int64_t take(const team *t, int whose)
+/* While a block is multiplied, the count of the next one's pieces is put back. */
+static int64_t *taken_of(const team *t, int64_t block, int whose)
 {
-    int64_t *count = (int64_t *)(void *)(t->taken + whose * TAKEN_BYTES), piece;
+    return (int64_t *)(void *)(t->taken + whose * TAKEN_BYTES) + block % 2;
+}
+
+/* The next piece of a thread's share of a block. */
+static int64_t take(const team *t, int64_t block, int whose)
+{
+    int64_t *count = taken_of(t, block, whose), piece;
 #ifdef _OPENMP
 #pragma omp atomic capture
 #endif
@@ -64,9 +69,9 @@ static int64_t take(const team *t, int whose)
     return piece;
 }
 
-static void put_back(const team *t)
+static void put_back(const team *t, int64_t block)
 {
-    int64_t *count = (int64_t *)(void *)(t->taken + t->me * TAKEN_BYTES);
+    int64_t *count = taken_of(t, block, t->me);
 #ifdef _OPENMP
 #pragma omp atomic write
 #endif
