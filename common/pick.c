@@ -67,8 +67,7 @@ static double packing_cycles(tg_tile t, int64_t lines, int64_t k, int64_t to_run
 /* Is there so little for each thread that how they share it decides? */
 static int is_little(const tg_problem *p, const tg_plan *plan)
 {
-    return plan->threads > 1 && p->batch == 1 &&
-           tg_min(p->m, p->n) > TG_TURNED_ROWS &&
+    return plan->threads > 1 && p->batch == 1 && tg_min(p->m, p->n) > TG_TURNED_ROWS &&
            2.0 * (double)p->m * (double)p->n * (double)p->k <= little_flops * plan->threads;
 }
 
