@@ -38,7 +38,8 @@ static const double cycles_of_streamed_sum = 0.06; /* a vector of them, in each 
 static const double bytes_per_cycle = 8;           /* that a core has from the caches of others */
 static const double cycles_to_meet = 2000; /* a barrier or two, for each thread that comes */
 static const double threads_to_pack = 5;   /* at once, and packing takes twice as long */
-static const double little_flops = 3.4e7;  /* for a thread */
+static const double little_flops = 3.4e7;  /* for a thread, */
+static const double little_words = 1.7e8;  /* that multiplies words */
 static const double share_uneven = 1.1;    /* who has most of what threads share has more */
 static const double work_to_share = 1e6, work_per_thread = 2.5e5; /* worth waking others for */
 
@@ -67,8 +68,9 @@ static double packing_cycles(tg_tile t, int64_t lines, int64_t k, int64_t to_run
 /* Is there so little for each thread that how they share it decides? */
 static int is_little(const tg_problem *p, const tg_plan *plan)
 {
+    const double little = plan->tile.inst.k > 1 ? little_words : little_flops;
     return plan->threads > 1 && p->batch == 1 && tg_min(p->m, p->n) > TG_TURNED_ROWS &&
-           2.0 * (double)p->m * (double)p->n * (double)p->k <= little_flops * plan->threads;
+           2.0 * (double)p->m * (double)p->n * (double)p->k <= little * plan->threads;
 }
 
 /* A stream, and a C that takes all the time, have strips of their own kind. */
@@ -176,7 +178,9 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     if (!is_little(p, plan))
         return work + a + b;
     const tg_mn strips = plan->strips;
-    const double threads = plan->threads, packing = 1 + threads / threads_to_pack;
+    const double threads = plan->threads;
+    const int is_own = t.inst.k > 1 && tg_is_cut(plan); /* what it packs: measured of words alone */
+    const double packing = is_own ? 1 : 1 + threads / threads_to_pack;
     const double moved = threads * (double)p->k * bytes / bytes_per_cycle;
     if (tg_is_cut(plan))
         return work * uneven(p, plan) + packing * (a * strips.n + b * strips.m) +
@@ -276,7 +280,8 @@ static double choose_way_in(const tg_problem *p, const tg_limits *l, int bytes, 
 }
 
 /* Strips of a large C: of the operand that serves them all, each thread reads or stages the whole,
- * if it is read where it is, or little beside the multiplication. */
+ * if it is read where it is, or little beside the multiplication; or if there are but two, which
+ * then have no panels from one another's caches. */
 static tg_mn long_strips(const tg_problem *p, const tg_limits *l, const tg_plan *plan, int bytes)
 {
     const tg_tile t = plan->tile;
@@ -289,6 +294,8 @@ static tg_mn long_strips(const tg_problem *p, const tg_limits *l, const tg_plan 
         return (tg_mn){threads, 1};
     if ((plan->a_in_place && n >= t.thread.n) || (p->n >= 4 * p->m && n >= enough))
         return (tg_mn){1, threads};
+    if (threads == 2 && tg_max(m, n) >= enough)
+        return m > n ? (tg_mn){2, 1} : (tg_mn){1, 2};
     return (tg_mn){1, 1};
 }
 
@@ -310,12 +317,13 @@ static double choose_long_strips(const tg_problem *p, const tg_limits *l, int by
 }
 
 /* The ways in, and the strips of C that go with them: of a small C, those that the model likes
- * best. */
+ * best, and of words the flattest of them: of B, they are packed sooner than of A. */
 static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg_plan *best)
 {
     best->strips = (tg_mn){1, 1};
     const tg_plan stated = *best;
     const tg_tile t = stated.tile;
+    const int is_words = t.inst.k > 1;
     double best_cycles = choose_way_in(p, l, bytes, best);
     const int has_own = has_own_strips(p, l, best, bytes);
     if (is_little(p, best) && has_own) {
@@ -333,7 +341,7 @@ static double choose_ways(const tg_problem *p, const tg_limits *l, int bytes, tg
             plan.strips.n > tg_ceil_div(p->n, t.thread.n))
             continue;
         const double now = choose_way_in(p, l, bytes, &plan);
-        if (now < best_cycles) {
+        if (now < best_cycles || (is_words && (!tg_is_cut(best) || now == best_cycles))) {
             *best = plan;
             best_cycles = now;
         }
