@@ -222,11 +222,11 @@ static inline double tg_flops_of(const tg_problem *p)
 }
 
 /* In operations of f32: those of f64 are half as fast, a byte takes as long as two, and where
- * there is AMX, packing is most of it. */
+ * there is AMX, packing is much of it. */
 static inline double tg_work_of(const tg_problem *p, const tg_limits *l)
 {
     const int in_tiles = p->a.type != TG_F16 && tg_type_size(p->a.type) < 4;
-    const double at_once = in_tiles && (l->matrix & TG_CPU_AMX) ? 100 : 1;
+    const double at_once = in_tiles && (l->matrix & TG_CPU_AMX) ? 10 : 1;
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k;
     const double elements = (m * k + k * n + m * n) * (double)p->batch;
     return (double)tg_type_size(p->a.type) * (tg_flops_of(p) / (4 * at_once) + 2 * elements);
