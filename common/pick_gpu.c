@@ -326,10 +326,11 @@ static int is_fetched_as_it_lies(tg_input x)
 static int is_for_engine(const tg_problem *p, const tg_limits *l, int bytes)
 {
     const int is_whole = p->n >= 44 * l->units, is_long = p->k >= 1 << 15;
+    const int64_t least = p->n >= 7 * l->units ? 1 << 20 : 1 << 21; /* elements of B */
     const int least_m = is_long && p->b.col_stride == 1 ? 5 : 9;
     return l->matrix == 16 && bytes == 4 && p->m >= least_m && p->m <= 16 && p->batch == 1 &&
-           p->c.col_stride == 1 && p->n >= 3 * l->units && p->k >= (1 << 21) / p->n &&
-           p->k >= (is_whole ? 400 : 1536) && (p->k / 16 < p->n || is_long) &&
+           p->c.col_stride == 1 && p->n >= 3 * l->units && p->k >= least / p->n &&
+           p->k >= (is_whole ? 400 : 1024) && (p->k / 16 < p->n || is_long) &&
            is_fetched_as_it_lies(p->a) && is_fetched_as_it_lies(p->b) &&
            !(p->flags & TG_BATCH_INVARIANT);
 }
@@ -363,8 +364,9 @@ static int choose_skinny(const tg_problem *p, const tg_limits *l, int bytes, tg_
     const int64_t blocks = tg_ceil_div(large, plan->tile.block.n) * p->batch;
     const int64_t threads = tg_tile_threads(plan->tile, l->lanes);
     const int64_t slots = l->units * (plan->tile.thread.m > 1 && threads < 512 ? 2 : 1);
+    const int64_t least_k = plan->tile.thread.m < 16 ? 880 : 448; /* of a split */
     if (2 * blocks <= slots || (blocks < slots && p->k >= 8192))
-        plan->splits = (int)tg_clamp(slots / blocks, 1, tg_max(1, p->k / 880));
+        plan->splits = (int)tg_clamp(slots / blocks, 1, tg_max(1, p->k / least_k));
     return 1;
 }
 
