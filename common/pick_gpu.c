@@ -364,7 +364,7 @@ static int choose_skinny(const tg_problem *p, const tg_limits *l, int bytes, tg_
     const int64_t blocks = tg_ceil_div(large, plan->tile.block.n) * p->batch;
     const int64_t threads = tg_tile_threads(plan->tile, l->lanes);
     const int64_t slots = l->units * (plan->tile.thread.m > 1 && threads < 512 ? 2 : 1);
-    const int64_t least_k = plan->tile.thread.m < 16 ? 880 : 448; /* of a split */
+    const int64_t least_k = plan->tile.thread.m < 16 ? 880 : 512; /* of a split */
     if (2 * blocks <= slots || (blocks < slots && p->k >= 8192))
         plan->splits = (int)tg_clamp(slots / blocks, 1, tg_max(1, p->k / least_k));
     return 1;

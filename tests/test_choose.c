@@ -328,6 +328,9 @@ static void test_thin_on_hopper(void)
                       "%lldx%lldx%lld %s takes %s", (long long)p.m, (long long)p.n, (long long)p.k,
                       along_k ? "NT" : "NN", tg_tile_name(plan.row));
         }
+    const tg_problem split = problem_of((asked){16, 512, 2048, 1}, TG_F32);
+    tg_plan plan = TG_PLAN_INIT;
+    CHECK(tg_choose(&split, &h200, NULL, &plan) && plan.splits == 4);
 }
 
 /* With vectors of 64 bytes, a large B is read in streams, or packed on its way by a thread that has

@@ -301,14 +301,13 @@ static const char *cpu_missing(const tg_context *ctx, tg_tile tile, tg_type type
 static tg_status cpu_alloc(tg_context *ctx, size_t bytes, void **memory)
 {
     const size_t large_page = 2 << 20, alignment = bytes < large_page ? 64 : large_page;
-    *memory = bytes <= PTRDIFF_MAX - large_page
-                  ? aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment)
-                  : NULL;
+    const size_t whole = (bytes + alignment - 1) / alignment * alignment;
+    *memory = bytes <= PTRDIFF_MAX - large_page ? aligned_alloc(alignment, whole) : NULL;
     if (!*memory)
         return tg_fail(ctx, TG_OUT_OF_MEMORY, "%zu bytes could not be had", bytes);
 #ifdef MADV_HUGEPAGE
     if (alignment == large_page)
-        madvise(*memory, (bytes + alignment - 1) / alignment * alignment, MADV_HUGEPAGE);
+        madvise(*memory, whole, MADV_HUGEPAGE);
 #endif
     return TG_OK;
 }
