@@ -96,6 +96,8 @@ MUTATIONS = [
     ("a piece of a warp has the rows of another", LOOPS, "row + part * panels / parts * a->line",
      "row + part * (panels / parts) * a->line"),
     ("shares are not put back after a block", LOOPS, "put_back(t, index + 1);", ""),
+    ("two threads share a large C", PICK, "if (threads == 2 &&", "if (threads == 0 &&"),
+    ("threads share little of words", PICK, "!tg_is_cut(best) || now == best_cycles", "now == best_cycles"),
     ("strips in a row are all the first one", CALLS, "n = cell % j->strips.n;", "n = 0;"),
     ("the last pieces are in no strip", CALLS, "(strip + 1) * pieces / strips * grain", "(strip + 1) * (pieces / strips) * grain"),
     ("every thread streams all of C", JOB, " || j.is_direct || j.is_streamed || j.turned;", ";"),

@@ -387,6 +387,31 @@ static void test_few_rows_far_off(void)
             }
 }
 
+/* A large C is cut for two threads, and shared by more; little of words, or few rows, is cut. */
+static void test_strips(void)
+{
+    static const struct {
+        tg_type type;
+        int units;
+        asked s;
+        int is_cut;
+    } cases[] = {{TG_F64, 2, {2048, 2048, 2048, 1}, 1},  {TG_F64, 16, {2048, 2048, 2048, 1}, 0},
+                 {TG_BF16, 2, {2048, 2048, 2048, 1}, 1}, {TG_BF16, 16, {2048, 2048, 2048, 1}, 0},
+                 {TG_BF16, 16, {512, 512, 512, 1}, 1},   {TG_I8, 2, {400, 400, 400, 1}, 1},
+                 {TG_BF16, 16, {128, 4096, 4096, 1}, 1}};
+    tg_limits l = {
+        {1, 1}, 0, 64, 32, 64, 0, KIB(48), KIB(2048), KIB(262144), 1, TG_CPU_VNNI | TG_CPU_AMX, 0};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const tg_problem p = problem_of(cases[i].s, cases[i].type);
+        tg_plan plan = TG_PLAN_INIT;
+        l.units = cases[i].units;
+        CHECK(tg_choose(&p, &l, NULL, &plan));
+        CHECK_SAY(tg_is_cut(&plan) == cases[i].is_cut,
+                  "%lldx%lldx%lld %s, %d threads: %d x %d strips", (long long)p.m, (long long)p.n,
+                  (long long)p.k, tg_type_name(p.a.type), l.units, plan.strips.m, plan.strips.n);
+    }
+}
+
 /* Rows that read A along k, where others pack what need not be: for little k, which is written row
  * by row however B lies, and for a few lines that are turned. */
 static void test_flat_and_turned(void)
@@ -461,6 +486,7 @@ int main(int argc, char **argv)
     test_amd();
     test_thin_on_hopper();
     test_few_rows();
+    test_strips();
     test_few_rows_far_off();
     test_many_rows();
     test_flat_and_turned();
