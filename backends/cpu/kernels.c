@@ -19,7 +19,7 @@
 enum { FETCHES_COMING = VEC_BYTES == 64, FETCH_PACKED_STEPS = 32 };
 /* A core follows a dozen lines at once, more or less, and those of a panel are among them: what
  * else it fetches comes one by one, the rows of C in so many of the last pieces of k. */
-enum { COMES_WHOLE = FETCHES_COMING ? TG_COMING_STEPS : 0, C_PIECES = 8 };
+enum { COMES_WHOLE = FETCHES_COMING ? TG_COMING_STEPS : 0, C_PIECES = 2 };
 #if defined(__AVX512F__)
 #define UNROLL_STEPS _Pragma("GCC unroll 4")
 #else

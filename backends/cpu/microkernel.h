@@ -245,7 +245,8 @@ NAME(pieces)(VECTOR *acc, int mr, int nv, int is_k_major, int is_packed, int com
             c += rows * s->c_row;
             c_left -= rows;
         }
-        if (is_packed ? FETCHES_COMING && (is_k_major || !s->coming) : left > TG_PIECE)
+        if (is_packed ? FETCHES_COMING && !s->is_near && (is_k_major || !s->coming)
+                      : left > TG_PIECE)
             NAME(steps)
         (acc, mr, nv, WHOLE, mask, is_k_major, 1, ahead, part, a_row, a_col, b_row, !is_packed,
          comes, coming_row, &a, &b, &kept, &coming);
