@@ -322,6 +322,20 @@ static inline int tg_streams_words(const tg_problem *p, tg_tile t)
            p->b.col_stride == 1;
 }
 
+/* Lines of A along k are rows of tiles as they lie, if k ends with a tile. They are worth packing
+ * if they are needed often, sooner if L1 has fewer ways than there are lines so far apart that they
+ * push one another out. */
+static inline int tg_reads_lines(const tg_problem *p, const tg_plan *plan)
+{
+    enum { WAY = 4096, WAYS = 8, SELDOM = 8, OFTEN = 2048 };
+    const tg_tile t = plan->tile;
+    const int64_t row = p->a.row_stride * (int64_t)tg_type_size(p->a.type);
+    const int is_crowded = t.thread.m * tg_min(row & -row, WAY) > WAYS * WAY;
+    return t.inst.m > 1 && p->a.col_stride == 1 && p->k % t.inst.k == 0 &&
+           (is_crowded ? p->n <= SELDOM * t.thread.n * plan->strips.n
+                       : tg_min(p->m, p->n) <= OFTEN);
+}
+
 /* Or of tiles, with columns that lie along k, of which 16 are a tile as they lie? */
 static inline int tg_turns_words(const tg_problem *p, tg_tile t)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Products of bf16, i8 and u8 by AMX. A tile register has 16 rows of 64 bytes: 16 x 16 sums, 16
- * rows of A along k, or the words (words.h) of 16 columns of B. Registers 0 to 3 are sums, 4 and 5
+ * rows of A along k, packed or where they are, or the words (words.h) of 16 columns of B. Registers 0 to 3 are sums, 4 and 5
  * of A, 6 and 7 of B:
  *
  *              | 6 | 7 |
@@ -136,7 +136,9 @@ static inline void turn_sums(float *to, const float *from)
         __attribute__((always_inline)) void name##_steps(int both_m, int both_n, const tg_step *s) \
     {                                                                                              \
         const char *a = s->a, *b = s->b;                                                           \
-        const int64_t row = TILE_BYTES, b_row = s->b_row * WORD_BYTES, a_step = s->a_col * row;    \
+        const int64_t b_row = s->b_row * WORD_BYTES, is_panel = s->a_col > 1;                      \
+        const int64_t row = is_panel ? TILE_BYTES : s->a_row * (bytes);                            \
+        const int64_t a_step = is_panel ? s->a_col * TILE_BYTES : TILE_BYTES;                      \
         for (int64_t k = s->k; k > 0; k -= TILE) {                                                 \
             TILE_PASS(6, b, b_row);                                                                \
             TILE_LOAD(4, a, row);                                                                  \

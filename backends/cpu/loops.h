@@ -275,7 +275,7 @@ static void stage_block(const tg_job *j, const team *t, const cell *x, block *no
 {
     if (now->b.packed || (!now->b.is_late && now->index % x->blocks_m == 0))
         have_panels(j, t, &now->b);
-    if (now->a.packed || !now->a.in_place || now->a.grain > 1)
+    if (now->a.packed || !now->a.in_place || now->a.grain_there > 1)
         have_panels(j, t, &now->a);
 }
 

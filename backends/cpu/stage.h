@@ -23,12 +23,13 @@ typedef struct team {
     char *taken;  /* of each thread's share of a block, so many pieces */
 } team;
 
-/* One operand's part of a block. line is thread.m rows of A, or thread.n columns of B. */
+/* One operand's part of a block. line is thread.m rows of A, or thread.n columns of B, of which the
+ * kernel takes whole grains, others where they are than packed. */
 typedef struct staged {
     const char *data; /* the matrix: element (line 0, k 0) of the batch item */
     int64_t bytes;    /* of an element there */
     tg_copy *copy;    /* from there */
-    int64_t line_stride, k_stride, line, grain, k;
+    int64_t line_stride, k_stride, line, grain, grain_there, k;
     range lines, ks;
     char *panels;
     int in_place, k_inner; /* k_inner: packed as [line][k], not [k][line] */
@@ -78,11 +79,11 @@ static void put_back(const team *t, int64_t block)
     *count = 0;
 }
 
-/* Can the micro-kernel read this panel where it is? It reads whole grains of lines. */
+/* Can the micro-kernel read this panel where it is? It reads whole grains of lines there. */
 static int is_in_place(const staged *s, int64_t panel)
 {
     const int64_t left = s->lines.end - s->lines.begin - panel * s->line;
-    return s->in_place && (left >= s->line || left % s->grain == 0);
+    return s->in_place && (left >= s->line || left % s->grain_there == 0);
 }
 
 static const char *matrix_at(const staged *s, int64_t panel)
@@ -190,14 +191,18 @@ static staged operand(const tg_job *j, tg_flag which, const void *data, char *pa
     const int k_inner = !is_b && tile->form != TG_OUTER_T;
     const int is_wanted = is_b ? j->plan->b_in_place : j->plan->a_in_place;
     tg_copy *const copy = j->words ? j->words->copy[is_b] : j->isa->widen[x->type - 1];
-    const int can = k_inner ? tile->form == TG_DOT || k_stride == 1 : line_stride == 1 || line == 1;
+    const int can = j->words  ? !is_b /* of tiles, as the plan says */
+                    : k_inner ? tile->form == TG_DOT || k_stride == 1
+                              : line_stride == 1 || line == 1;
+    const int64_t grain = j->kernel.grain ? (is_b ? j->kernel.grain : 1) : line;
     return (staged){.data = data,
                     .bytes = (int64_t)tg_type_size(x->type),
                     .copy = copy,
                     .line_stride = line_stride,
                     .k_stride = k_stride,
                     .line = line,
-                    .grain = j->kernel.grain ? (is_b ? j->kernel.grain : 1) : line,
+                    .grain = grain,
+                    .grain_there = j->words ? line : grain,
                     .k = tile->block.k,
                     .panels = panels,
                     .k_inner = k_inner,
