@@ -412,6 +412,32 @@ static void test_strips(void)
     }
 }
 
+/* Tiles read lines of A where they are, if they are needed seldom, or have room in L1. */
+static void test_lines(void)
+{
+    static const struct {
+        asked s;
+        int64_t a_row;
+        int is_read;
+    } cases[] = {{{512, 512, 512, 1}, 512, 1},     {{512, 512, 500, 1}, 512, 0},
+                 {{512, 512, 512, 1}, 4096, 0},    {{512, 200, 512, 1}, 4096, 1},
+                 {{4096, 4096, 1056, 1}, 1056, 0}, {{1000, 1000, 1056, 1}, 1056, 1},
+                 {{512, 512, 512, 1}, -4096, 0}};
+    const tg_limits l = {
+        {1, 1}, 0, 64, 32, 64, 0, KIB(48), KIB(2048), KIB(262144), 1, TG_CPU_VNNI | TG_CPU_AMX, 0};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tg_problem p = problem_of(cases[i].s, TG_BF16);
+        tg_plan plan = TG_PLAN_INIT;
+        p.a.row_stride = cases[i].a_row;
+        CHECK(tg_choose(&p, &l, NULL, &plan));
+        CHECK_SAY(plan.a_in_place == cases[i].is_read, "%lldx%lldx%lld, rows of A %lld apart: %d",
+                  (long long)p.m, (long long)p.n, (long long)p.k, (long long)p.a.row_stride,
+                  plan.a_in_place);
+        p.a.col_stride = p.m, p.a.row_stride = 1;
+        CHECK(tg_choose(&p, &l, NULL, &plan) && !plan.a_in_place);
+    }
+}
+
 /* Rows that read A along k, where others pack what need not be: for little k, which is written row
  * by row however B lies, and for a few lines that are turned. */
 static void test_flat_and_turned(void)
@@ -487,6 +513,7 @@ int main(int argc, char **argv)
     test_thin_on_hopper();
     test_few_rows();
     test_strips();
+    test_lines();
     test_few_rows_far_off();
     test_many_rows();
     test_flat_and_turned();

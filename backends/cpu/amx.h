@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Products of bf16, i8 and u8 by AMX. A tile register has 16 rows of 64 bytes: 16 x 16 sums, 16
- * rows of A along k, packed or where they are, or the words (words.h) of 16 columns of B. Registers 0 to 3 are sums, 4 and 5
- * of A, 6 and 7 of B:
+ * rows of A along k, packed or where they are, or the words (words.h) of 16 columns of B. Registers
+ * 0 to 3 are sums, 4 and 5 of A, 6 and 7 of B:
  *
  *              | 6 | 7 |
  *          ----+---+---+      One instruction adds 16 x 16 dot products of 64 bytes. Denormal bf16

@@ -30,7 +30,8 @@ typedef struct tg_step {
     int64_t more; /* whole tiles like this one, each so many elements from the one before: */
     int64_t a_next, b_next, c_next;
     /* What lies so many elements ahead of b is fetched in the first steps, and C before them; of
-     * packed panels the kernel knows that itself, and those that are near, in L2, are not fetched. */
+     * packed panels the kernel knows that itself, and those that are near, in L2, are not fetched.
+     */
     int64_t ahead, steps_that_fetch;
     int is_near;
     /* Kernels that read rows of A can begin with sums, and leave them there instead of in c: whole
