@@ -18,8 +18,9 @@
  */
 enum { FETCHES_COMING = VEC_BYTES == 64, FETCH_PACKED_STEPS = 32 };
 /* A core follows a dozen lines at once, more or less, and those of a panel are among them: what
- * else it fetches comes one by one, the rows of C in so many of the last pieces of k. */
-enum { COMES_WHOLE = FETCHES_COMING ? TG_COMING_STEPS : 0, C_PIECES = 2 };
+ * else it fetches comes one by one, and the rows of C in two pieces of k, so many before the end.
+ */
+enum { COMES_WHOLE = FETCHES_COMING ? TG_COMING_STEPS : 0, C_PIECES = 2, C_AHEAD = 2 };
 #if defined(__AVX512F__)
 #define UNROLL_STEPS _Pragma("GCC unroll 4")
 #else

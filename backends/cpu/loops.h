@@ -162,7 +162,7 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
             find_b(j, b, panel_b, ks.begin, m / a->line, &s);
             find_coming(b, panel_b * rows_of_tiles + m / a->line, &s);
             set_fetching(&s);
-            s.is_near = m > rows.begin; /* read with the rows above */
+            s.is_near = t->size == 1 && m > rows.begin; /* read with the rows above */
             s.c = c + n * now->to.col * now->to.bytes;
             s.columns = (int)n_left;
             if (j->fetches_rows)

@@ -233,13 +233,15 @@ NAME(pieces)(VECTOR *acc, int mr, int nv, int is_k_major, int is_packed, int com
 {
     const int64_t coming_row = s->coming ? s->coming_row : 0;
     const int64_t coming_jump = s->coming ? s->coming_jump : 0;
-    const int64_t of_c = tg_clamp(tg_ceil_div(s->k, TG_PIECE), 1, C_PIECES);
-    const int64_t rows = tg_ceil_div(mr, of_c);
+    const int64_t pieces = tg_max(1, tg_ceil_div(s->k, TG_PIECE));
+    const int64_t rows = tg_ceil_div(mr, tg_min(pieces, C_PIECES));
+    const int64_t with_c = tg_min(pieces, C_PIECES + C_AHEAD) * TG_PIECE;
     const register_mask mask = NAME(mask)(nv, WHOLE, s);
     int64_t c_left = mr;
     for (int64_t left = s->k, part; left > 0; left -= part) {
-        const int64_t early = left - of_c * TG_PIECE;
-        part = tg_min(left, early > 0 && !(comes && s->coming) ? early : TG_PIECE);
+        const int64_t early = left - with_c;
+        const int64_t most = early > 0 ? early : is_packed && c_left <= rows ? left : TG_PIECE;
+        part = tg_min(left, comes && s->coming ? TG_PIECE : most);
         if (early <= 0 && c_left > 0) {
             NAME(fetch_c)(c, s->c_row, (int)tg_min(rows, c_left), nv * TG_V);
             c += rows * s->c_row;
