@@ -410,7 +410,7 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
         bytes = tg_kernel_bytes(p->a.type, *l, stated);
     }
     if (!is_gpu && stated.stages == 1 && tg_reads_lines(p, plan))
-        plan->a_in_place = 1; /* strips are as they were: of rows, those of C being apart */
+        plan->a_in_place = 1; /* after the strips: with columns of C each, threads were slower */
     tg_cut_tile(p, l, stated, bytes, fmas_per_cycle / bytes_per_cycle, plan);
     return 1;
 }
