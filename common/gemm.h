@@ -322,6 +322,13 @@ static inline int tg_streams_words(const tg_problem *p, tg_tile t)
            p->b.col_stride == 1;
 }
 
+/* Or of tiles, with columns that lie along k, of which 16 are a tile as they lie? */
+static inline int tg_turns_words(const tg_problem *p, tg_tile t)
+{
+    return t.inst.m > 1 && p->m <= t.thread.m && p->b.row_stride == 1 && p->b.col_stride != 1 &&
+           !(p->flags & TG_PACKED);
+}
+
 /* Lines of A along k are rows of tiles as they lie, if k ends with a tile. They are worth packing
  * if they are needed often, sooner if L1 has fewer ways than there are lines so far apart that they
  * push one another out. */
@@ -334,13 +341,6 @@ static inline int tg_reads_lines(const tg_problem *p, const tg_plan *plan)
     return t.inst.m > 1 && p->a.col_stride == 1 && p->k % t.inst.k == 0 &&
            (is_crowded ? p->n <= SELDOM * t.thread.n * plan->strips.n
                        : tg_min(p->m, p->n) <= OFTEN);
-}
-
-/* Or of tiles, with columns that lie along k, of which 16 are a tile as they lie? */
-static inline int tg_turns_words(const tg_problem *p, tg_tile t)
-{
-    return t.inst.m > 1 && p->m <= t.thread.m && p->b.row_stride == 1 && p->b.col_stride != 1 &&
-           !(p->flags & TG_PACKED);
 }
 
 /* A B that lies in rows can be packed by the kernel that reads it first: with vectors of 64 bytes

@@ -23,8 +23,8 @@ typedef struct team {
     char *taken;  /* of each thread's share of a block, so many pieces */
 } team;
 
-/* One operand's part of a block. line is thread.m rows of A, or thread.n columns of B, of which the
- * kernel takes whole grains, others where they are than packed. */
+/* One operand's part of a block. line is thread.m rows of A, or thread.n columns of B. The kernel
+ * takes whole grains of it from a panel, and whole grain_there from the matrix. */
 typedef struct staged {
     const char *data; /* the matrix: element (line 0, k 0) of the batch item */
     int64_t bytes;    /* of an element there */
@@ -79,7 +79,7 @@ static void put_back(const team *t, int64_t block)
     *count = 0;
 }
 
-/* Can the micro-kernel read this panel where it is? It reads whole grains of lines there. */
+/* Can the micro-kernel read this panel where it is? */
 static int is_in_place(const staged *s, int64_t panel)
 {
     const int64_t left = s->lines.end - s->lines.begin - panel * s->line;
