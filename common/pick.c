@@ -221,13 +221,13 @@ static void keep_rows_together(const tg_problem *p, const tg_limits *l, tg_plan 
 }
 
 /* B on its way to the only block of m is needed once: in pieces that are still in L2 when they are
- * multiplied. Those that lie in rows are best read some way along them. What the kernel packs, a
- * panel at a time, it fetches itself: one block while it multiplies another. */
+ * multiplied. Those that lie in rows are best read some way along them. What the kernel packs is a
+ * panel at a time; where it fetches one block while it multiplies another, both are to be there. */
 static void cut_to_l2(const tg_problem *p, const tg_limits *l, tg_plan *plan, int bytes)
 {
     enum { LEAST_RUN = 1024, MOST_RUN = 1536 }; /* bytes */
     tg_tile *t = &plan->tile;
-    const int late = is_late(p, l, plan);
+    const int late = is_late(p, l, plan), fetches = late && tg_fetches_late(l);
     const int64_t k = late ? tg_min(t->block.k, p->k) : t->block.k;
     const int64_t most = l->l2 / bytes / tg_max(k, 1);
     const int64_t in_rows =
@@ -235,7 +235,8 @@ static void cut_to_l2(const tg_problem *p, const tg_limits *l, tg_plan *plan, in
     const int64_t piece = p->b.col_stride != 1 ? most / 4 : in_rows;
     if (p->m > t->block.m)
         return;
-    t->block.n = (int)tg_clamp(tg_round_down(piece, t->thread.n), t->thread.n, t->block.n);
+    if (!late || fetches)
+        t->block.n = (int)tg_clamp(tg_round_down(piece, t->thread.n), t->thread.n, t->block.n);
     if (late)
         t->warp.n = t->thread.n;
 }

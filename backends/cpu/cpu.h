@@ -131,7 +131,8 @@ typedef struct tg_job {
     tg_tile tile; /* filled in; block.k is that of the problem where nothing is staged */
     tg_kernel kernel;
     int kernel_runs_on;           /* over the tiles of a step */
-    int packs_late;               /* B, while its first row of tiles is multiplied */
+    int packs_late;               /* B, while its first row of tiles is multiplied, */
+    int fetches_late;             /* and the next block of it meanwhile */
     int fetches_rows;             /* of A, those of the next tile */
     const tg_words *words;        /* NULL: none */
     tg_copy *copy_sums;           /* as kernels make them */

@@ -248,6 +248,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     }
     j.stream_rows = stream_rows_of(&j, l);
     j.packs_late = j.kernel.grain && tg_packs_late(p, plan, l);
+    j.fetches_late = tg_fetches_late(l);
     j.fetches_rows = j.kernel.grain && tg_fetches_rows(p, plan, l);
     const int is_short = (int64_t)tg_type_size(p->c.type) < j.sum_bytes;
     const int is_turned = j.fetches_rows && p->c.col_stride != 1;

@@ -224,6 +224,11 @@ NAME(steps)(VECTOR *acc, int mr, int nv, int is_masked, register_mask mask, int 
      kept);
 }
 
+#define STEPS(fetches, comes)                                                                     \
+    NAME(steps)                                                                                   \
+    (acc, mr, nv, WHOLE, mask, is_k_major, fetches, ahead, part, a_row, a_col, b_row, !is_packed, \
+     comes, coming_row, &a, &b, &kept, &coming)
+
 /* A tile of panels. C is fetched in the last pieces of k, some of its rows in each: B's panel would
  * push it out of L1 again. */
 static inline __attribute__((always_inline)) void
@@ -237,7 +242,7 @@ NAME(pieces)(VECTOR *acc, int mr, int nv, int is_k_major, int is_packed, int com
     const int64_t rows = tg_ceil_div(mr, tg_min(pieces, C_PIECES));
     const int64_t with_c = tg_min(pieces, C_PIECES + C_AHEAD) * TG_PIECE;
     const register_mask mask = NAME(mask)(nv, WHOLE, s);
-    int64_t c_left = mr;
+    int64_t c_left = s->leaves_sums ? 0 : mr;
     for (int64_t left = s->k, part; left > 0; left -= part) {
         const int64_t early = left - with_c;
         const int64_t most = early > 0 ? early : is_packed && c_left <= rows ? left : TG_PIECE;
@@ -247,13 +252,14 @@ NAME(pieces)(VECTOR *acc, int mr, int nv, int is_k_major, int is_packed, int com
             c += rows * s->c_row;
             c_left -= rows;
         }
-        if (is_packed ? FETCHES_COMING && !s->is_near && (is_k_major || !s->coming)
-                      : left > TG_PIECE)
-            NAME(steps)
-        (acc, mr, nv, WHOLE, mask, is_k_major, 1, ahead, part, a_row, a_col, b_row, !is_packed,
-         comes, coming_row, &a, &b, &kept, &coming);
-        else NAME(steps)(acc, mr, nv, WHOLE, mask, is_k_major, 0, ahead, part, a_row, a_col, b_row,
-                         !is_packed, comes, coming_row, &a, &b, &kept, &coming);
+        if (!is_packed && left > TG_PIECE)
+            STEPS(1, comes);
+        else if (comes && s->coming)
+            STEPS(0, comes);
+        else if (FETCHES_COMING && is_packed && !s->is_near)
+            STEPS(1, 0);
+        else
+            STEPS(0, 0);
         coming += coming_jump;
     }
 }
@@ -420,5 +426,6 @@ static inline __attribute__((always_inline)) void NAME(dot)(int mr, int nv, cons
     NAME(update)(acc, mr, nv, 0, NAME(mask)(nv, 0, s), s->c, s);
 }
 
+#undef STEPS
 #undef VECTOR
 #undef LOOSE
