@@ -359,8 +359,8 @@ static inline int tg_packs_late(const tg_problem *p, const tg_plan *plan, const 
            l->l2 / tg_max(1, b_row & -b_row) >= t.block.k / 2;
 }
 
-/* Does it fetch the block that comes next, too? One with a large L2 is faster without: so many lines
- * from caches further off were in the way of others, or gone again. */
+/* Does it fetch the block that comes next, too? One with a large L2 is faster without: so many
+ * lines from caches further off were in the way of others, or gone again. */
 static inline int tg_fetches_late(const tg_limits *l) { return !tg_has_large_l2(l); }
 
 /* Does a large A come from memory for a few columns of B? Kernels with vectors of 64 bytes fetch

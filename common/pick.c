@@ -86,14 +86,11 @@ static int is_late(const tg_problem *p, const tg_limits *l, const tg_plan *plan)
     return is_alone && p->m <= plan->tile.block.m && tg_packs_late(p, plan, l);
 }
 
-/* And is B far, with enough multiply-adds in tiles that are wide to hide its way and C's? With a
- * large L2, of which a Xeon with AMX was measured, that pays for some rows alone: with more of them
- * rows of the table that pack both and have more accumulators are up to a fifth faster. */
+/* And is B far, with enough multiply-adds in tiles that are wide to hide its way and C's? */
 static int hides_packing(const tg_problem *p, const tg_limits *l, const tg_plan *plan, int bytes)
 {
-    enum { ENOUGH_K = 64, MOST_ROWS = 128 };
+    enum { ENOUGH_K = 64 };
     return p->k >= ENOUGH_K && p->m > ENOUGH_ROWS * plan->strips.m &&
-           (!tg_has_large_l2(l) || p->m < MOST_ROWS * plan->strips.m) &&
            plan->tile.thread.n >= 3 * plan->tile.vec &&
            p->k > l->l2 / 2 / bytes / tg_max(p->n, 1) && is_late(p, l, plan);
 }
@@ -205,14 +202,15 @@ static int is_read(const tg_input *x, tg_tile t, int bytes)
 }
 
 /* All rows of A are one block where B is packed on its way, if A's part of a block of k stays in
- * L2: each panel of B has it from there once more, which takes f64 longer than it saves. With
- * little k, so many rows of C take longer too. */
+ * L2, and in a large one beside what is there of B and C: each panel of B has it from there once
+ * more, which takes f64 longer than it saves. With little k, so many rows of C take longer too. */
 static void keep_rows_together(const tg_problem *p, const tg_limits *l, tg_plan *plan, int bytes)
 {
     enum { LEAST_K = 192 };
     tg_plan whole = *plan;
     tg_tile *t = &whole.tile;
-    const int64_t most = l->l2 / bytes / tg_max(1, tg_min(p->k, t->block.k));
+    const int64_t room = tg_has_large_l2(l) ? l->l2 / 4 * 3 : l->l2;
+    const int64_t most = room / bytes / tg_max(1, tg_min(p->k, t->block.k));
     if (bytes == 8 || p->k < LEAST_K || p->m <= t->block.m || p->m > most)
         return;
     t->block.m = t->warp.m = (int)tg_round_up(p->m, t->thread.m);
