@@ -68,7 +68,7 @@ static int has_few_columns(const tg_context *ctx, const tg_problem *p)
 {
     const tg_limits *l = &ctx->limits;
     const int threads = tg_units(ctx), rows = l->registers >= 32 ? 8 : 6; /* of a tile */
-    const int most = rows * tg_stream_tiles(l, (int64_t)tg_type_size(p->a.type), threads, 1);
+    const int most = rows * tg_stream_tiles(l, (int64_t)tg_type_size(p->a.type), 1);
     return p->k >= 16 && p->k >= 4 * p->n && p->n > 1 && p->n <= most &&
            p->m >= (threads > 1 ? 256 * threads : 4 * p->n) && p->a.row_stride == 1;
 }

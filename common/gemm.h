@@ -290,19 +290,17 @@ static inline int tg_is_cut(const tg_plan *plan) { return plan->strips.m * plan-
 static inline int tg_has_large_l2(const tg_limits *l) { return l->l2 >= 2 << 20; }
 
 /* So many tiles of rows of A are served by a B that is read in long streams: more with vectors of
- * 64 bytes, and if B is larger than L2. With a large L2 more than two are slower, in f64 and with
- * threads. */
-static inline int tg_stream_tiles(const tg_limits *l, int64_t bytes, int threads, int is_far)
+ * 64 bytes, and if B is larger than L2; but with a large L2 more than two are slower. */
+static inline int tg_stream_tiles(const tg_limits *l, int64_t bytes, int is_far)
 {
-    const int is_slow = tg_has_large_l2(l) && (bytes == 8 || threads > 1);
-    return l->vec_bytes < 64 || bytes == 1 || is_slow ? 2 : is_far ? 8 : 4;
+    return l->vec_bytes < 64 || bytes == 1 || tg_has_large_l2(l) ? 2 : is_far ? 8 : 4;
 }
 
 static inline int64_t tg_stream_rows(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
     const int64_t bytes = (int64_t)tg_type_size(p->a.type);
     const int is_far = p->k > l->l2 / bytes / tg_max(p->n, 1);
-    const int tiles = tg_stream_tiles(l, bytes, plan->threads, is_far);
+    const int tiles = tg_stream_tiles(l, bytes, is_far);
     return plan->tile.form == TG_OUTER && p->b.col_stride == 1 ? tiles * plan->tile.thread.m : 0;
 }
 

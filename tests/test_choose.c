@@ -371,19 +371,23 @@ static void test_few_rows(void)
             }
 }
 
-/* Where L2 has 2 MiB, more than two tiles of rows are a stream for one thread in f32 alone. */
+/* Where L2 has 2 MiB, no more than two tiles of rows are a stream; B is packed on its way then, by
+ * a thread that has its columns for itself, and these are a block of whole rows. */
 static void test_few_rows_far_off(void)
 {
     tg_limits l = {{1, 1}, 0, 64, 32, 64, 0, KIB(48), KIB(2048), KIB(262144), 1, 0, 0};
     for (l.units = 1; l.units <= 16; l.units += 15)
-        for (int64_t m = 8; m <= 32; m += 24)
+        for (int64_t m = 16; m <= 192; m += 16)
             for (tg_type type = TG_F32; type <= TG_F64; type++) {
-                const tg_problem p = problem_of((asked){m, 4096, 4096, 1}, type);
+                const tg_problem p = problem_of((asked){m, 2560, 2560, 1}, type);
                 tg_plan plan = TG_PLAN_INIT;
                 CHECK(tg_choose(&p, &l, NULL, &plan));
-                CHECK_SAY(plan.b_in_place == (m == 8 || (l.units == 1 && type == TG_F32)),
-                          "%lldx4096x4096 %s, %d threads: B is read in streams, or not",
+                CHECK_SAY(plan.b_in_place == (m == 16),
+                          "%lldx2560x2560 %s, %d threads: B is read in streams, or not",
                           (long long)m, tg_type_name(type), l.units);
+                CHECK_SAY(m == 16 || l.units > 1 || plan.tile.block.n >= 1024,
+                          "%lldx2560x2560 %s: blocks of B have %d columns", (long long)m,
+                          tg_type_name(type), plan.tile.block.n);
             }
 }
 
@@ -475,22 +479,29 @@ static void test_even_rows(void)
         }
 }
 
-/* Many rows are one block, and B is packed on its way, where L2 has 1 MiB; where it has 2, the row
- * with the most accumulators is better. Few rows do the same on both. */
+/* All rows are one block, and B is packed on its way, if L2 has room for them: for B and C too
+ * where it is large. */
 static void test_many_rows(void)
 {
-    static const asked shapes[] = {{512, 2000, 512, 1}, {64, 3136, 256, 1}};
+    static const struct {
+        asked s;
+        int small, large; /* with an L2 of 1 MiB, and of 2 */
+    } cases[] = {{{64, 3136, 256, 1}, 1, 1},
+                 {{192, 1760, 1760, 1}, 1, 1},
+                 {{512, 2000, 512, 1}, 1, 1},
+                 {{700, 2000, 512, 1}, 0, 1},
+                 {{900, 2000, 512, 1}, 0, 0}};
     tg_limits l = {{1, 1}, 0, 64, 32, 64, 0, KIB(48), 0, KIB(262144), 1, 0, 0};
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (l.l2 = KIB(1024); l.l2 <= KIB(2048); l.l2 *= 2) {
-            const tg_problem p = problem_of(shapes[i], TG_F32);
-            const tg_form expected = i == 0 && l.l2 > KIB(1024) ? TG_OUTER_T : TG_OUTER;
+            const tg_problem p = problem_of(cases[i].s, TG_F32);
+            const int is_one = l.l2 > KIB(1024) ? cases[i].large : cases[i].small;
             tg_plan plan = TG_PLAN_INIT;
             CHECK(tg_choose(&p, &l, NULL, &plan));
-            CHECK_SAY(plan.tile.form == expected, "%lldx%lldx%lld, %lld KiB of L2: %s is chosen",
+            CHECK_SAY((tg_packs_late(&p, &plan, &l) && plan.tile.block.m >= p.m) == is_one,
+                      "%lldx%lldx%lld, %lld KiB of L2: %s is chosen, blocks have %d rows",
                       (long long)p.m, (long long)p.n, (long long)p.k, (long long)(l.l2 >> 10),
-                      tg_tile_name(plan.row));
-            CHECK(plan.tile.form == TG_OUTER_T || plan.tile.block.m >= p.m);
+                      tg_tile_name(plan.row), plan.tile.block.m);
         }
 }
 
