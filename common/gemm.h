@@ -289,17 +289,38 @@ static inline int tg_is_cut(const tg_plan *plan) { return plan->strips.m * plan-
 /* Cores of Xeons have it, and caches beyond it and memory are further off there than elsewhere. */
 static inline int tg_has_large_l2(const tg_limits *l) { return l->l2 >= 2 << 20; }
 
-/* So many tiles of rows of A are served by a B that is read in long streams: more with vectors of
- * 64 bytes, and if B is larger than L2; but with a large L2 more than two are slower. */
+/* Does L2 take so many rows of a matrix, so many bytes apart, before they push one another out? */
+static inline int tg_holds_rows(const tg_limits *l, int64_t row, int64_t rows)
+{
+    return l->l2 / tg_max(1, row & -row) >= rows;
+}
+
+/* Is what a thread has of B so near that few rows read it best panel by panel? The first tile of
+ * them then brings it closer for others, and no sums wait as in streams. So it is of a B that is
+ * some times as large as a large L2, if this holds its rows. */
+static inline int tg_reads_panels(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
+{
+    enum { NEAR = 4 };
+    const int64_t bytes = (int64_t)tg_type_size(p->a.type);
+    const int64_t columns = p->batch > 1 ? p->n : tg_ceil_div(p->n, plan->threads);
+    return tg_has_large_l2(l) && p->k <= NEAR * l->l2 / bytes / tg_max(columns, 1) &&
+           tg_holds_rows(l, p->b.row_stride * bytes, p->k);
+}
+
+/* So many tiles of rows of A are served by a B that is read where it is: more with vectors of 64
+ * bytes. If it is far, streams are long: with a large L2 more than two tiles are slower then, and
+ * faster with another. */
 static inline int tg_stream_tiles(const tg_limits *l, int64_t bytes, int is_far)
 {
-    return l->vec_bytes < 64 || bytes == 1 || tg_has_large_l2(l) ? 2 : is_far ? 8 : 4;
+    const int most_far = tg_has_large_l2(l) ? 2 : 8;
+    return l->vec_bytes < 64 || bytes == 1 ? 2 : is_far ? most_far : 4;
 }
 
 static inline int64_t tg_stream_rows(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
     const int64_t bytes = (int64_t)tg_type_size(p->a.type);
-    const int is_far = p->k > l->l2 / bytes / tg_max(p->n, 1);
+    const int is_far =
+        tg_has_large_l2(l) ? !tg_reads_panels(p, plan, l) : p->k > l->l2 / bytes / tg_max(p->n, 1);
     const int tiles = tg_stream_tiles(l, bytes, is_far);
     return plan->tile.form == TG_OUTER && p->b.col_stride == 1 ? tiles * plan->tile.thread.m : 0;
 }
@@ -348,13 +369,13 @@ static inline int tg_reads_lines(const tg_problem *p, const tg_plan *plan)
 static inline int tg_packs_late(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
     const tg_tile t = plan->tile, row = tg_tile_at(plan->row);
-    const int64_t bytes = (int64_t)tg_type_size(p->a.type), b_row = p->b.row_stride * bytes;
+    const int64_t bytes = (int64_t)tg_type_size(p->a.type);
     return l->vec_bytes >= 64 && t.form != TG_DOT && t.inst.k == 1 && t.slices == 1 &&
            row.thread.n == t.thread.n && 2 * t.thread.m > row.thread.m && p->m >= t.thread.m &&
            plan->a_in_place && !plan->b_in_place && !(p->flags & TG_PACKED) &&
            p->b.col_stride == 1 && p->c.col_stride == 1 && p->c.type == p->a.type &&
            tg_kernel_bytes(p->a.type, *l, t) == bytes &&
-           l->l2 / tg_max(1, b_row & -b_row) >= t.block.k / 2;
+           tg_holds_rows(l, p->b.row_stride * bytes, t.block.k / 2);
 }
 
 /* Does it fetch the block that comes next, too? One with a large L2 is faster without: so many

@@ -29,6 +29,14 @@ static int is_in_place_whole(const tg_job *j)
            (j->tile.form == TG_OUTER ? p->a.col_stride == 1 : p->a.row_stride == 1);
 }
 
+/* Do few rows read a B panel by panel that is not near? Kernels fetch it then, and C. */
+static int is_b_for_few(const tg_job *j, const tg_limits *l)
+{
+    const tg_problem *p = j->p;
+    return p->m <= tg_stream_rows(p, j->plan, l) && tg_reads_panels(p, j->plan, l) &&
+           p->k > l->l2 / 4 / j->bytes / tg_max(p->n, 1);
+}
+
 /* Is it so small, or flat, that all columns are gone through once, and all rows with each panel of
  * them? */
 static int is_direct(const tg_job *j, const tg_limits *l)
@@ -37,7 +45,7 @@ static int is_direct(const tg_job *j, const tg_limits *l)
     const tg_tile *t = &j->tile;
     const int64_t quarter = l->l2 / 4 / j->bytes;
     const int is_a_near = p->m <= t->block.m || p->n <= t->thread.n || p->k <= quarter / p->m;
-    const int is_b_near = p->n <= t->warp.n || p->k <= quarter / p->n;
+    const int is_b_near = p->n <= t->warp.n || p->k <= quarter / p->n || is_b_for_few(j, l);
     return (p->b.col_stride == 1 || j->copies_b) && p->c.col_stride == 1 &&
            j->turned != TG_TURNED_A && is_in_place_whole(j) &&
            (j->is_flat || (is_a_near && is_b_near));
@@ -233,7 +241,8 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
                        .a_col = p->a.col_stride,
                        .b_row = j.copies_b ? copied_row : p->b.row_stride,
                        .c_row = p->c.row_stride};
-    if (!tg_is_near(p, t->thread.m + t->thread.n, j.bytes, l))
+    if (!tg_is_near(p, t->thread.m + t->thread.n, j.bytes, l) ||
+        (!j.is_flat && is_b_for_few(&j, l)))
         set_fetching(&j.step);
     j.rows = rows_of(p->m, t->thread.m);
     if (j.is_direct)
