@@ -296,20 +296,20 @@ static inline int tg_holds_rows(const tg_limits *l, int64_t row, int64_t rows)
 }
 
 /* Is what a thread has of B so near that few rows read it best panel by panel? The first tile of
- * them then brings it closer for others, and no sums wait as in streams. So it is of a B that is
- * some times as large as a large L2, if this holds its rows. */
+ * them then brings it closer for others, and no sums wait as in streams. So it is with a large L2
+ * that holds its rows, or has room to spare: of a B that is some times as large, or of a little
+ * more if its rows, more than two pages apart, are far for whatever fetches ahead. */
 static inline int tg_reads_panels(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
-    enum { NEAR = 4 };
-    const int64_t bytes = (int64_t)tg_type_size(p->a.type);
+    const int64_t bytes = (int64_t)tg_type_size(p->a.type), row = p->b.row_stride * bytes;
     const int64_t columns = p->batch > 1 ? p->n : tg_ceil_div(p->n, plan->threads);
-    return tg_has_large_l2(l) && p->k <= NEAR * l->l2 / bytes / tg_max(columns, 1) &&
-           tg_holds_rows(l, p->b.row_stride * bytes, p->k);
+    const int64_t rows = l->l2 / bytes / tg_max(columns, 1); /* of B that are as large as L2 */
+    const int64_t most = row <= 2 * 4096 ? 4 * rows : rows + rows / 2;
+    return tg_has_large_l2(l) && p->k <= most && (tg_holds_rows(l, row, p->k) || p->k <= rows / 4);
 }
 
 /* So many tiles of rows of A are served by a B that is read where it is: more with vectors of 64
- * bytes. If it is far, streams are long: with a large L2 more than two tiles are slower then, and
- * faster with another. */
+ * bytes. With a large L2 that is so only of a near one, and of few threads. */
 static inline int tg_stream_tiles(const tg_limits *l, int64_t bytes, int is_far)
 {
     const int most_far = tg_has_large_l2(l) ? 2 : 8;
@@ -319,8 +319,8 @@ static inline int tg_stream_tiles(const tg_limits *l, int64_t bytes, int is_far)
 static inline int64_t tg_stream_rows(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
     const int64_t bytes = (int64_t)tg_type_size(p->a.type);
-    const int is_far =
-        tg_has_large_l2(l) ? !tg_reads_panels(p, plan, l) : p->k > l->l2 / bytes / tg_max(p->n, 1);
+    const int is_far = tg_has_large_l2(l) ? plan->threads > 2 || !tg_reads_panels(p, plan, l)
+                                          : p->k > l->l2 / bytes / tg_max(p->n, 1);
     const int tiles = tg_stream_tiles(l, bytes, is_far);
     return plan->tile.form == TG_OUTER && p->b.col_stride == 1 ? tiles * plan->tile.thread.m : 0;
 }

@@ -151,8 +151,8 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     const int64_t lines_of_c = t.thread.m * tg_ceil_div((int64_t)t.thread.n * bytes, 64);
     const int64_t m = tg_ceil_div(p->m, plan->strips.m), n = tg_ceil_div(p->n, plan->strips.n);
     const int is_c_far = n > l->l2 / 2 / bytes / tg_max(m, 1);
-    double far = 0; /* OUTER_T fetches it while it multiplies, if there is time */
-    if (is_c_far && t.form == TG_OUTER && lines_of_c > most_misses)
+    double far = 0; /* else it is fetched while panels are multiplied, if there is time */
+    if (is_c_far && plan->b_in_place && t.form == TG_OUTER && lines_of_c > most_misses)
         far = cycles_of_far_vector;
     if (is_c_far && t.form == TG_OUTER_T && p->k < 8)
         far = 1.5 * cycles_of_far_vector;
@@ -279,8 +279,8 @@ static double choose_way_in(const tg_problem *p, const tg_limits *l, int bytes, 
 }
 
 /* Strips of a large C: of the operand that serves them all, each thread reads or stages the whole,
- * if it is read where it is, or little beside the multiplication; or if there are but two, which
- * then have no panels from one another's caches. */
+ * if it is read where it is, and is B or few rows, or if it is little beside the multiplication; or
+ * if there are but two threads, which then have no panels from one another's caches. */
 static tg_mn long_strips(const tg_problem *p, const tg_limits *l, const tg_plan *plan, int bytes)
 {
     const tg_tile t = plan->tile;
@@ -291,7 +291,8 @@ static tg_mn long_strips(const tg_problem *p, const tg_limits *l, const tg_plan 
     const int reads_b = plan->b_in_place || tg_packs_nothing(p, plan, l);
     if ((reads_b && m >= t.thread.m) || (p->m >= 4 * p->n && m >= enough))
         return (tg_mn){threads, 1};
-    if ((plan->a_in_place && n >= t.thread.n) || (p->n >= 4 * p->m && n >= enough))
+    const int reads_a = plan->a_in_place && (threads == 2 || p->m <= t.block.m);
+    if ((reads_a && n >= t.thread.n) || (p->n >= 4 * p->m && n >= enough))
         return (tg_mn){1, threads};
     if (threads == 2 && tg_max(m, n) >= enough)
         return m > n ? (tg_mn){2, 1} : (tg_mn){1, 2};

@@ -5,25 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gemm.h"
+#include "choose.h"
 #include "machines.h"
 #include "test.h"
 
 _Static_assert(sizeof(tg_plan) < PLAN_BYTES + sizeof(size_t), "PLAN_BYTES ends at its last member");
-
-typedef struct asked {
-    int64_t m, n, k, batch;
-} asked;
-
-static tg_problem problem_of(asked s, tg_type type)
-{
-    tg_problem p = TG_PROBLEM_INIT;
-    p.m = s.m, p.n = s.n, p.k = s.k, p.batch = s.batch;
-    p.a = (tg_input){NULL, s.k, 1, s.m * s.k, type};
-    p.b = (tg_input){NULL, s.n, 1, s.k * s.n, type};
-    p.c = (tg_output){NULL, s.n, 1, s.m * s.n, type};
-    return p;
-}
 
 /* A block that goes on for a whole warp past the problem would be padded for nothing. */
 static int is_cut(int block, int warp, int64_t size)
@@ -333,178 +319,6 @@ static void test_thin_on_hopper(void)
     CHECK(tg_choose(&split, &h200, NULL, &plan) && plan.splits == 4);
 }
 
-/* With vectors of 64 bytes, a large B is read in streams, or packed on its way by a thread that has
- * its columns for itself; which of them is in each case as the Zen 4 was measured. (Together: many
- * rows of A are one block for that, in f32, if one thread has them all.) */
-static void test_few_rows(void)
-{
-    enum { STREAM, LATE, PANELS, TOGETHER };
-    static const struct {
-        asked s;
-        int way;
-    } cases[] = {
-        {{24, 1024, 1024, 1}, STREAM},  {{32, 4096, 4096, 1}, STREAM},
-        {{56, 4096, 4096, 1}, STREAM},  {{64, 4096, 4096, 1}, STREAM},
-        {{72, 4096, 4096, 1}, PANELS},  {{40, 2560, 2560, 1}, LATE},
-        {{64, 1760, 1760, 1}, LATE},    {{64, 3025, 576, 1}, LATE},
-        {{100, 3072, 768, 1}, LATE},    {{500, 1500, 1500, 1}, TOGETHER},
-        {{28, 256, 4096, 1}, STREAM},   {{512, 3136, 256, 1}, TOGETHER},
-        {{700, 1500, 1500, 1}, PANELS}, {{512, 3136, 128, 1}, PANELS},
-    };
-    tg_limits l = {{1, 1}, 0, 64, 32, 64, 0, KIB(32), KIB(1024), KIB(32768), 1, 0, 0};
-    for (l.units = 1; l.units <= 2; l.units++)
-        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-            for (tg_type type = TG_F32; type <= TG_F64; type++) {
-                const tg_problem p = problem_of(cases[i].s, type);
-                tg_plan plan = TG_PLAN_INIT;
-                CHECK(tg_choose(&p, &l, NULL, &plan));
-                const int is_late = plan.strips.n == l.units && tg_packs_late(&p, &plan, &l) &&
-                                    plan.tile.warp.n == plan.tile.thread.n;
-                const int way = plan.b_in_place ? STREAM : is_late ? LATE : PANELS;
-                const int together = type == TG_F32 && l.units == 1 ? LATE : PANELS;
-                const int wanted = cases[i].way == TOGETHER ? together : cases[i].way;
-                CHECK_SAY(way == wanted, "%lldx%lldx%lld %s, %d threads: way %d", (long long)p.m,
-                          (long long)p.n, (long long)p.k, tg_type_name(type), l.units, way);
-                CHECK_SAY(way != STREAM || plan.tile.warp.m == plan.tile.block.m,
-                          "%lldx%lldx%lld: threads would share rows of a stream", (long long)p.m,
-                          (long long)p.n, (long long)p.k);
-            }
-}
-
-/* Where L2 has 2 MiB, no more than two tiles of rows are a stream; B is packed on its way then, by
- * a thread that has its columns for itself, and these are a block of whole rows. */
-static void test_few_rows_far_off(void)
-{
-    tg_limits l = {{1, 1}, 0, 64, 32, 64, 0, KIB(48), KIB(2048), KIB(262144), 1, 0, 0};
-    for (l.units = 1; l.units <= 16; l.units += 15)
-        for (int64_t m = 16; m <= 192; m += 16)
-            for (tg_type type = TG_F32; type <= TG_F64; type++) {
-                const tg_problem p = problem_of((asked){m, 2560, 2560, 1}, type);
-                tg_plan plan = TG_PLAN_INIT;
-                CHECK(tg_choose(&p, &l, NULL, &plan));
-                CHECK_SAY(plan.b_in_place == (m == 16),
-                          "%lldx2560x2560 %s, %d threads: B is read in streams, or not",
-                          (long long)m, tg_type_name(type), l.units);
-                CHECK_SAY(m == 16 || l.units > 1 || plan.tile.block.n >= 1024,
-                          "%lldx2560x2560 %s: blocks of B have %d columns", (long long)m,
-                          tg_type_name(type), plan.tile.block.n);
-            }
-}
-
-/* A large C is cut for two threads, and shared by more; little of words, or few rows, is cut. */
-static void test_strips(void)
-{
-    static const struct {
-        tg_type type;
-        int units;
-        asked s;
-        int is_cut;
-    } cases[] = {{TG_F64, 2, {2048, 2048, 2048, 1}, 1},  {TG_F64, 16, {2048, 2048, 2048, 1}, 0},
-                 {TG_BF16, 2, {2048, 2048, 2048, 1}, 1}, {TG_BF16, 16, {2048, 2048, 2048, 1}, 0},
-                 {TG_BF16, 16, {512, 512, 512, 1}, 1},   {TG_I8, 2, {400, 400, 400, 1}, 1},
-                 {TG_BF16, 16, {128, 4096, 4096, 1}, 1}};
-    tg_limits l = {
-        {1, 1}, 0, 64, 32, 64, 0, KIB(48), KIB(2048), KIB(262144), 1, TG_CPU_VNNI | TG_CPU_AMX, 0};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const tg_problem p = problem_of(cases[i].s, cases[i].type);
-        tg_plan plan = TG_PLAN_INIT;
-        l.units = cases[i].units;
-        CHECK(tg_choose(&p, &l, NULL, &plan));
-        CHECK_SAY(tg_is_cut(&plan) == cases[i].is_cut,
-                  "%lldx%lldx%lld %s, %d threads: %d x %d strips", (long long)p.m, (long long)p.n,
-                  (long long)p.k, tg_type_name(p.a.type), l.units, plan.strips.m, plan.strips.n);
-    }
-}
-
-/* Tiles read lines of A where they are, if they are needed seldom, or have room in L1. */
-static void test_lines(void)
-{
-    static const struct {
-        asked s;
-        int64_t a_row;
-        int is_read;
-    } cases[] = {{{512, 512, 512, 1}, 512, 1},     {{512, 512, 500, 1}, 512, 0},
-                 {{512, 512, 512, 1}, 4096, 0},    {{512, 200, 512, 1}, 4096, 1},
-                 {{4096, 4096, 1056, 1}, 1056, 0}, {{1000, 1000, 1056, 1}, 1056, 1},
-                 {{512, 512, 512, 1}, -4096, 0}};
-    const tg_limits l = {
-        {1, 1}, 0, 64, 32, 64, 0, KIB(48), KIB(2048), KIB(262144), 1, TG_CPU_VNNI | TG_CPU_AMX, 0};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        tg_problem p = problem_of(cases[i].s, TG_BF16);
-        tg_plan plan = TG_PLAN_INIT;
-        p.a.row_stride = cases[i].a_row;
-        CHECK(tg_choose(&p, &l, NULL, &plan));
-        CHECK_SAY(plan.a_in_place == cases[i].is_read, "%lldx%lldx%lld, rows of A %lld apart: %d",
-                  (long long)p.m, (long long)p.n, (long long)p.k, (long long)p.a.row_stride,
-                  plan.a_in_place);
-        p.a.col_stride = p.m, p.a.row_stride = 1;
-        CHECK(tg_choose(&p, &l, NULL, &plan) && !plan.a_in_place);
-    }
-}
-
-/* Rows that read A along k, where others pack what need not be: for little k, which is written row
- * by row however B lies, and for a few lines that are turned. */
-static void test_flat_and_turned(void)
-{
-    static const asked shapes[] = {{350, 350, 4, 1}, {300, 300, 2, 1}, {2, 11, 4096, 1}};
-    const tg_limits l = {{1, 1}, 0, 64, 32, 64, 0, KIB(32), KIB(1024), KIB(32768), 1, 0, 0};
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
-        for (tg_type type = TG_F32; type <= TG_F64; type++)
-            for (int along_k = i == 2; along_k <= 1; along_k++) {
-                tg_problem p = problem_of(shapes[i], type);
-                tg_plan plan = TG_PLAN_INIT;
-                if (along_k)
-                    p.b.row_stride = 1, p.b.col_stride = p.k;
-                if (i == 2)
-                    p.a.row_stride = 1, p.a.col_stride = p.m;
-                CHECK(tg_choose(&p, &l, NULL, &plan));
-                CHECK_SAY(plan.tile.form == TG_OUTER, "%lldx%lldx%lld %s: %s is chosen",
-                          (long long)p.m, (long long)p.n, (long long)p.k, tg_type_name(type),
-                          tg_tile_name(plan.row));
-            }
-}
-
-/* Rows of A that begin half a page apart share no more of L1 than a tile of them needs. */
-static void test_even_rows(void)
-{
-    static const asked shapes[] = {{1000, 64, 1024, 1}, {512, 49, 4608, 1}, {100, 100, 512, 1}};
-    const tg_limits l = {{1, 1}, 0, 64, 32, 64, 0, KIB(32), KIB(1024), KIB(32768), 1, 0, 0};
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
-        for (tg_type type = TG_F32; type <= TG_F64; type++) {
-            const tg_problem p = problem_of(shapes[i], type);
-            tg_plan plan = TG_PLAN_INIT;
-            CHECK(tg_choose(&p, &l, NULL, &plan));
-            CHECK_SAY(plan.a_in_place, "%lldx%lldx%lld %s: A is packed", (long long)p.m,
-                      (long long)p.n, (long long)p.k, tg_type_name(type));
-        }
-}
-
-/* All rows are one block, and B is packed on its way, if L2 has room for them: for B and C too
- * where it is large. */
-static void test_many_rows(void)
-{
-    static const struct {
-        asked s;
-        int small, large; /* with an L2 of 1 MiB, and of 2 */
-    } cases[] = {{{64, 3136, 256, 1}, 1, 1},
-                 {{192, 1760, 1760, 1}, 1, 1},
-                 {{512, 2000, 512, 1}, 1, 1},
-                 {{700, 2000, 512, 1}, 0, 1},
-                 {{900, 2000, 512, 1}, 0, 0}};
-    tg_limits l = {{1, 1}, 0, 64, 32, 64, 0, KIB(48), 0, KIB(262144), 1, 0, 0};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        for (l.l2 = KIB(1024); l.l2 <= KIB(2048); l.l2 *= 2) {
-            const tg_problem p = problem_of(cases[i].s, TG_F32);
-            const int is_one = l.l2 > KIB(1024) ? cases[i].large : cases[i].small;
-            tg_plan plan = TG_PLAN_INIT;
-            CHECK(tg_choose(&p, &l, NULL, &plan));
-            CHECK_SAY((tg_packs_late(&p, &plan, &l) && plan.tile.block.m >= p.m) == is_one,
-                      "%lldx%lldx%lld, %lld KiB of L2: %s is chosen, blocks have %d rows",
-                      (long long)p.m, (long long)p.n, (long long)p.k, (long long)(l.l2 >> 10),
-                      tg_tile_name(plan.row), plan.tile.block.m);
-        }
-}
-
 int main(int argc, char **argv)
 {
     const tg_limits xeon = {{1, 1}, 0, 64, 32, 64, 0, KIB(32), KIB(1024), 37486592, 1, 0, 0};
@@ -522,12 +336,6 @@ int main(int argc, char **argv)
     test_threads();
     test_amd();
     test_thin_on_hopper();
-    test_few_rows();
-    test_strips();
-    test_lines();
-    test_few_rows_far_off();
-    test_many_rows();
-    test_flat_and_turned();
-    test_even_rows();
+    choose_cpu();
     return test_close();
 }

@@ -154,10 +154,13 @@ static inline __attribute__((always_inline)) void NAME(multiply)(VECTOR *acc, in
     NAME(add)(acc, mr, nv, is_masked == MASKED_LOWER, a, a_row, b_now);
 }
 
+/* The lines that the last elements lie in: if the first ones do not begin a line, that was read
+ * with the panel before. */
 static inline __attribute__((always_inline)) void NAME(fetch)(const TG_T *at, int count)
 {
-    EACH (line, LINES(count * sizeof(TG_T)))
-        __builtin_prefetch((const char *)at + line * LINE);
+    const int bytes = count * (int)sizeof(TG_T);
+    EACH (line, LINES(bytes))
+        __builtin_prefetch((const char *)at + tg_min((line + 1) * LINE, bytes) - 1);
 }
 
 /* A tile of C, whose rows may begin anywhere in a line. */
@@ -242,7 +245,7 @@ NAME(pieces)(VECTOR *acc, int mr, int nv, int is_k_major, int is_packed, int com
     const int64_t rows = tg_ceil_div(mr, tg_min(pieces, C_PIECES));
     const int64_t with_c = tg_min(pieces, C_PIECES + C_AHEAD) * TG_PIECE;
     const register_mask mask = NAME(mask)(nv, WHOLE, s);
-    int64_t c_left = s->leaves_sums ? 0 : mr;
+    int64_t c_left = mr;
     for (int64_t left = s->k, part; left > 0; left -= part) {
         const int64_t early = left - with_c;
         const int64_t most = early > 0 ? early : is_packed && c_left <= rows ? left : TG_PIECE;
