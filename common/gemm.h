@@ -304,8 +304,8 @@ static inline int tg_reads_panels(const tg_problem *p, const tg_plan *plan, cons
     const int64_t bytes = (int64_t)tg_type_size(p->a.type), row = p->b.row_stride * bytes;
     const int64_t columns = p->batch > 1 ? p->n : tg_ceil_div(p->n, plan->threads);
     const int64_t rows = l->l2 / bytes / tg_max(columns, 1); /* of B that are as large as L2 */
-    const int64_t most = row <= 2 * 4096 ? 4 * rows : rows + rows / 2;
-    return tg_has_large_l2(l) && p->k <= most && (tg_holds_rows(l, row, p->k) || p->k <= rows / 4);
+    const int64_t least = row <= 2 * 4096 ? p->k / 4 : p->k - p->k / 3;
+    return tg_has_large_l2(l) && least <= rows && (tg_holds_rows(l, row, p->k) || p->k <= rows / 4);
 }
 
 /* So many tiles of rows of A are served by a B that is read where it is: more with vectors of 64
