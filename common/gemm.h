@@ -289,10 +289,11 @@ static inline int tg_is_cut(const tg_plan *plan) { return plan->strips.m * plan-
 /* Cores of Xeons have it, and caches beyond it and memory are further off there than elsewhere. */
 static inline int tg_has_large_l2(const tg_limits *l) { return l->l2 >= 2 << 20; }
 
-/* Does L2 take so many rows of a matrix, so many bytes apart, before they push one another out? */
-static inline int tg_holds_rows(const tg_limits *l, int64_t row, int64_t rows)
+/* Does L2 take so many rows of B before they push one another out? */
+static inline int tg_holds_rows(const tg_problem *p, const tg_limits *l, int64_t rows)
 {
-    return l->l2 / tg_max(1, row & -row) >= rows;
+    const int64_t bytes = (int64_t)tg_type_size(p->a.type), row = p->b.row_stride;
+    return l->l2 / bytes / tg_max(1, row & -row) >= rows;
 }
 
 /* Is what a thread has of B so near that few rows read it best panel by panel? The first tile of
@@ -301,11 +302,11 @@ static inline int tg_holds_rows(const tg_limits *l, int64_t row, int64_t rows)
  * more if its rows, more than two pages apart, are far for whatever fetches ahead. */
 static inline int tg_reads_panels(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
-    const int64_t bytes = (int64_t)tg_type_size(p->a.type), row = p->b.row_stride * bytes;
+    const int64_t bytes = (int64_t)tg_type_size(p->a.type);
     const int64_t columns = p->batch > 1 ? p->n : tg_ceil_div(p->n, plan->threads);
     const int64_t rows = l->l2 / bytes / tg_max(columns, 1); /* of B that are as large as L2 */
-    const int64_t least = row <= 2 * 4096 ? p->k / 4 : p->k - p->k / 3;
-    return tg_has_large_l2(l) && least <= rows && (tg_holds_rows(l, row, p->k) || p->k <= rows / 4);
+    const int64_t least = p->b.row_stride <= 2 * 4096 / bytes ? p->k / 4 : p->k - p->k / 3;
+    return tg_has_large_l2(l) && least <= rows && (tg_holds_rows(p, l, p->k) || p->k <= rows / 4);
 }
 
 /* So many tiles of rows of A are served by a B that is read where it is: more with vectors of 64
@@ -374,8 +375,7 @@ static inline int tg_packs_late(const tg_problem *p, const tg_plan *plan, const 
            row.thread.n == t.thread.n && 2 * t.thread.m > row.thread.m && p->m >= t.thread.m &&
            plan->a_in_place && !plan->b_in_place && !(p->flags & TG_PACKED) &&
            p->b.col_stride == 1 && p->c.col_stride == 1 && p->c.type == p->a.type &&
-           tg_kernel_bytes(p->a.type, *l, t) == bytes &&
-           tg_holds_rows(l, p->b.row_stride * bytes, t.block.k / 2);
+           tg_kernel_bytes(p->a.type, *l, t) == bytes && tg_holds_rows(p, l, t.block.k / 2);
 }
 
 /* Does it fetch the block that comes next, too? One with a large L2 is faster without: so many

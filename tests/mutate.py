@@ -59,7 +59,7 @@ MUTATIONS = [
     ("rows are one block if they fill a large L2", PICK, "l->l2 / 4 * 3 : l->l2", "l->l2 : l->l2"),
     ("a near B is what all threads have of it", "common/gemm.h", "tg_ceil_div(p->n, plan->threads);\n    const int64_t rows",
      "p->n;\n    const int64_t rows"),
-    ("rows far apart are as near as others", "common/gemm.h", "row <= 2 * 4096 ? p->k / 4 : p->k - p->k / 3", "p->k / 4"),
+    ("rows far apart are as near as others", "common/gemm.h", "p->b.row_stride <= 2 * 4096 / bytes ? p->k / 4 : p->k - p->k / 3", "p->k / 4"),
     ("a far C costs rows of A along k more", PICK, "is_c_far && plan->b_in_place && t.form == TG_OUTER &&",
      "is_c_far && t.form == TG_OUTER &&"),
     ("many rows of A are read by strips of columns", PICK, "plan->a_in_place && (threads == 2 || p->m <= t.block.m);", "plan->a_in_place;"),
