@@ -289,11 +289,17 @@ static inline int tg_is_cut(const tg_plan *plan) { return plan->strips.m * plan-
 /* Cores of Xeons have it, and caches beyond it and memory are further off there than elsewhere. */
 static inline int tg_has_large_l2(const tg_limits *l) { return l->l2 >= 2 << 20; }
 
+/* The largest power of two that divides it: lines so far apart share sets of a cache. */
+static inline int64_t tg_even_part(int64_t stride)
+{
+    return tg_max(1, (int64_t)((uint64_t)stride & -(uint64_t)stride));
+}
+
 /* Does L2 take so many rows of B before they push one another out? */
 static inline int tg_holds_rows(const tg_problem *p, const tg_limits *l, int64_t rows)
 {
-    const int64_t bytes = (int64_t)tg_type_size(p->a.type), row = p->b.row_stride;
-    return l->l2 / bytes / tg_max(1, row & -row) >= rows;
+    const int64_t bytes = (int64_t)tg_type_size(p->a.type);
+    return l->l2 / bytes / tg_even_part(p->b.row_stride) >= rows;
 }
 
 /* Is what a thread has of B so near that few rows read it best panel by panel? The first tile of
@@ -302,10 +308,11 @@ static inline int tg_holds_rows(const tg_problem *p, const tg_limits *l, int64_t
  * more if its rows, more than two pages apart, are far for whatever fetches ahead. */
 static inline int tg_reads_panels(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
+    enum { TWO_PAGES = 8192 };
     const int64_t bytes = (int64_t)tg_type_size(p->a.type);
     const int64_t columns = p->batch > 1 ? p->n : tg_ceil_div(p->n, plan->threads);
     const int64_t rows = l->l2 / bytes / tg_max(columns, 1); /* of B that are as large as L2 */
-    const int64_t least = p->b.row_stride <= 2 * 4096 / bytes ? p->k / 4 : p->k - p->k / 3;
+    const int64_t least = p->b.row_stride <= TWO_PAGES / bytes ? p->k / 4 : p->k - p->k / 3;
     return tg_has_large_l2(l) && least <= rows && (tg_holds_rows(p, l, p->k) || p->k <= rows / 4);
 }
 
@@ -356,8 +363,9 @@ static inline int tg_reads_lines(const tg_problem *p, const tg_plan *plan)
 {
     enum { WAY = 4096, WAYS = 8, SELDOM = 8, OFTEN = 2048 };
     const tg_tile t = plan->tile;
-    const int64_t row = p->a.row_stride * (int64_t)tg_type_size(p->a.type);
-    const int is_crowded = t.thread.m * tg_min(row & -row, WAY) > WAYS * WAY;
+    const int64_t bytes = (int64_t)tg_type_size(p->a.type);
+    const int64_t apart = tg_min(tg_even_part(p->a.row_stride), WAY / bytes) * bytes;
+    const int is_crowded = t.thread.m * apart > WAYS * WAY;
     return t.inst.m > 1 && p->a.col_stride == 1 && p->k % t.inst.k == 0 &&
            (is_crowded ? p->n <= SELDOM * t.thread.n * plan->strips.n
                        : tg_min(p->m, p->n) <= OFTEN);

@@ -24,8 +24,8 @@ static const double fmas_per_cycle = 2, fmas_not_overlapped = 1.5, fma_latency =
 static const double cycles_per_load = 0.2;
 static const double cycles_per_vector_of_c = 2, cycles_per_tile = 30;
 static const double share_of_flat_tile = 0.25; /* of both, where rows of C are written in one go */
-static const double cycles_of_far_vector = 30; /* of C from beyond L2, fetched all at once */
-static const int64_t most_misses = 12;         /* that a core waits for at a time */
+static const double cycles_of_far_vector =
+    45; /* of C from beyond L2, that k is too short to hide */
 static const double cycles_to_transpose = 1, cycles_to_copy = 0.5;  /* one element, packing it */
 static const double cycles_to_weave = 0.9, cycles_to_stream = 0.15; /* one element, to words */
 static const double cycles_to_turn = 2.7;                           /* a vector, in registers */
@@ -148,16 +148,11 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
         (double)tg_ceil_div(p->m, t.thread.m) * (double)tg_ceil_div(p->n, t.thread.n);
     const double steps = (double)tg_ceil_div(p->k, tg_tile_word(t, bytes));
     const double k_blocks = (double)tg_ceil_div(p->k, t.block.k);
-    const int64_t lines_of_c = t.thread.m * tg_ceil_div((int64_t)t.thread.n * bytes, 64);
     const int64_t m = tg_ceil_div(p->m, plan->strips.m), n = tg_ceil_div(p->n, plan->strips.n);
     const int is_c_far = n > l->l2 / 2 / bytes / tg_max(m, 1);
-    double far = 0; /* else it is fetched while panels are multiplied, if there is time */
-    if (is_c_far && plan->b_in_place && t.form == TG_OUTER && lines_of_c > most_misses)
-        far = cycles_of_far_vector;
-    if (is_c_far && t.form == TG_OUTER_T && p->k < 8)
-        far = 1.5 * cycles_of_far_vector;
-    far = is_flat || is_stream || is_hidden || tg_fetches_rows(p, plan, l) ? 0 : far;
-    const double vector_of_c = cycles_per_vector_of_c + far;
+    /* Else it is fetched while tiles are multiplied. */
+    const int is_waited_for = is_c_far && t.form == TG_OUTER_T && p->k < 8 && !is_flat;
+    const double vector_of_c = cycles_per_vector_of_c + (is_waited_for ? cycles_of_far_vector : 0);
     const double tile_of_c =
         (cycles_per_tile + accumulators * vector_of_c) * (is_flat ? share_of_flat_tile : 1);
     const double work = tiles * (steps * step + k_blocks * tile_of_c);
