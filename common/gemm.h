@@ -302,34 +302,61 @@ static inline int tg_holds_rows(const tg_problem *p, const tg_limits *l, int64_t
     return l->l2 / bytes / tg_even_part(p->b.row_stride) >= rows;
 }
 
-/* Is what a thread has of B so near that few rows read it best panel by panel? The first tile of
- * them then brings it closer for others, and no sums wait as in streams. So it is with a large L2
- * that holds its rows, or has room to spare: of a B that is some times as large, or of a little
- * more if its rows, more than two pages apart, are far for whatever fetches ahead. */
+/* The columns of B that a thread has, and how many rows of them are as large as L2. */
+static inline int64_t tg_columns_of_thread(const tg_problem *p, const tg_plan *plan)
+{
+    return tg_max(1, p->batch > 1 ? p->n : tg_ceil_div(p->n, plan->threads));
+}
+
+static inline int64_t tg_rows_in_l2(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
+{
+    return l->l2 / (int64_t)tg_type_size(p->a.type) / tg_columns_of_thread(p, plan);
+}
+
+/* Few rows times a B that is read where it is, with a large L2: so many tiles of them if each
+ * fetches for itself what it reads next; and so many rows of B in a lot. */
+enum { TG_STREAM_TILES = 2, TG_LOT = 64 };
+
+/* Is what a thread has of B so near that they read it best panel by panel? The first tile of them
+ * then brings it closer for others, and no sums wait as in streams. So it is if L2 holds its rows,
+ * or has room to spare: of a B that is some times as large, or of a little more if its rows, more
+ * than two pages apart, are far for whatever fetches ahead. */
 static inline int tg_reads_panels(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
     enum { TWO_PAGES = 8192 };
-    const int64_t bytes = (int64_t)tg_type_size(p->a.type);
-    const int64_t columns = p->batch > 1 ? p->n : tg_ceil_div(p->n, plan->threads);
-    const int64_t rows = l->l2 / bytes / tg_max(columns, 1); /* of B that are as large as L2 */
+    const int64_t bytes = (int64_t)tg_type_size(p->a.type), rows = tg_rows_in_l2(p, plan, l);
     const int64_t least = p->b.row_stride <= TWO_PAGES / bytes ? p->k / 4 : p->k - p->k / 3;
-    return tg_has_large_l2(l) && least <= rows && (tg_holds_rows(p, l, p->k) || p->k <= rows / 4);
+    return tg_has_large_l2(l) && least <= rows && (tg_holds_rows(p, l, p->k) || p->k <= rows / 4) &&
+           (plan->threads <= 2 || p->m <= TG_STREAM_TILES * plan->tile.thread.m);
+}
+
+/* Or is it worth it that all tiles together fetch its rows, a lot of them ahead? Not if they are
+ * short, if L2 does not hold two lots, or if it holds all that some threads have of B. */
+static inline int tg_fetches_lots(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
+{
+    enum { SHORT = 2048 };
+    const int is_near = p->k <= tg_rows_in_l2(p, plan, l) && tg_holds_rows(p, l, p->k);
+    return tg_has_large_l2(l) && !tg_reads_panels(p, plan, l) && tg_holds_rows(p, l, 2 * TG_LOT) &&
+           tg_columns_of_thread(p, plan) >= SHORT / (int64_t)tg_type_size(p->a.type) &&
+           (plan->threads <= 2 || !is_near);
 }
 
 /* So many tiles of rows of A are served by a B that is read where it is: more with vectors of 64
- * bytes. With a large L2 that is so only of a near one, and of few threads. */
+ * bytes. */
 static inline int tg_stream_tiles(const tg_limits *l, int64_t bytes, int is_far)
 {
-    const int most_far = tg_has_large_l2(l) ? 2 : 8;
-    return l->vec_bytes < 64 || bytes == 1 ? 2 : is_far ? most_far : 4;
+    const int most = is_far && !tg_has_large_l2(l) ? 8 : 4;
+    return l->vec_bytes < 64 || bytes == 1 ? 2 : most;
 }
 
 static inline int64_t tg_stream_rows(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
     const int64_t bytes = (int64_t)tg_type_size(p->a.type);
-    const int is_far = tg_has_large_l2(l) ? plan->threads > 2 || !tg_reads_panels(p, plan, l)
-                                          : p->k > l->l2 / bytes / tg_max(p->n, 1);
-    const int tiles = tg_stream_tiles(l, bytes, is_far);
+    const int is_far = p->k > l->l2 / bytes / tg_max(p->n, 1);
+    const int is_alone = tg_has_large_l2(l) && !tg_fetches_lots(p, plan, l) &&
+                         (plan->threads > 2 || !tg_reads_panels(p, plan, l));
+    const int most = tg_stream_tiles(l, bytes, is_far);
+    const int64_t tiles = is_alone ? tg_min(TG_STREAM_TILES, most) : most;
     return plan->tile.form == TG_OUTER && p->b.col_stride == 1 ? tiles * plan->tile.thread.m : 0;
 }
 

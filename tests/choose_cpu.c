@@ -51,8 +51,9 @@ static void test_few_rows(void)
             }
 }
 
-/* Where L2 has 2 MiB, no more than two tiles of rows are a stream; B is packed on its way then, by
- * a thread that has its columns for itself, and these are a block of whole rows. */
+/* Where L2 has 2 MiB, four tiles of rows are a stream, or two if threads have too few columns; of
+ * more, B is packed on its way, by a thread that has its columns for itself, and these are a block
+ * of whole rows. */
 static void test_few_rows_far_off(void)
 {
     tg_limits l = large_l2;
@@ -62,10 +63,10 @@ static void test_few_rows_far_off(void)
                 const tg_problem p = problem_of((asked){m, 2560, 2560, 1}, type);
                 tg_plan plan = TG_PLAN_INIT;
                 CHECK(tg_choose(&p, &l, NULL, &plan));
-                CHECK_SAY(plan.b_in_place == (m == 16),
+                CHECK_SAY(plan.b_in_place == (m == 16 || (m == 32 && l.units == 1)),
                           "%lldx2560x2560 %s, %d threads: B is read in streams, or not",
                           (long long)m, tg_type_name(type), l.units);
-                CHECK_SAY(m == 16 || l.units > 1 || plan.tile.block.n >= 1024,
+                CHECK_SAY(plan.b_in_place || l.units > 1 || plan.tile.block.n >= 1024,
                           "%lldx2560x2560 %s: blocks of B have %d columns", (long long)m,
                           tg_type_name(type), plan.tile.block.n);
             }
@@ -185,19 +186,23 @@ static void test_many_rows(void)
         }
 }
 
-/* A near B is read panel by panel, for up to four tiles of rows: near is what a thread has of it,
- * in a large L2 that holds its rows. */
+/* With a large L2, a near B is read panel by panel: near is what one or two threads have of it, in
+ * an L2 that holds its rows. Of one that is far, four tiles of rows fetch lots of it, if threads
+ * have long rows of which L2 holds two lots, and not all. */
 static void test_near_panels(void)
 {
     static const struct {
         asked s;
-        int units, is_near;
+        int units, is_near, is_in_lots;
         int64_t rows; /* that it serves, of c8x48 */
-    } cases[] = {{{16, 1000, 1000, 1}, 1, 1, 32}, {{16, 2000, 1200, 1}, 1, 0, 16},
-                 {{16, 2000, 1200, 1}, 2, 1, 32}, {{16, 2000, 1200, 1}, 16, 1, 16},
-                 {{16, 3000, 500, 1}, 1, 0, 16},  {{16, 3000, 200, 1}, 1, 1, 32},
-                 {{16, 1024, 512, 1}, 1, 1, 32},  {{16, 1024, 1024, 1}, 1, 0, 16},
-                 {{16, 1024, 1024, 1}, 16, 1, 16}};
+    } cases[] = {{{16, 1000, 1000, 1}, 1, 1, 0, 32},  {{16, 2000, 1200, 1}, 1, 0, 1, 32},
+                 {{16, 2000, 1200, 1}, 2, 1, 0, 32},  {{16, 2000, 1200, 1}, 16, 1, 0, 16},
+                 {{16, 3000, 500, 1}, 1, 0, 1, 32},   {{16, 3000, 200, 1}, 1, 1, 0, 32},
+                 {{16, 1024, 512, 1}, 1, 1, 0, 32},   {{16, 1024, 1024, 1}, 1, 0, 1, 32},
+                 {{16, 1024, 1024, 1}, 16, 1, 0, 16}, {{32, 11008, 4096, 1}, 16, 0, 1, 32},
+                 {{32, 11008, 700, 1}, 16, 0, 0, 16}, {{32, 11008, 900, 1}, 16, 0, 1, 32},
+                 {{32, 4112, 4096, 1}, 16, 0, 0, 16}, {{16, 500, 20000, 1}, 1, 0, 0, 16},
+                 {{32, 4096, 4096, 1}, 1, 0, 1, 32},  {{32, 8192, 4096, 1}, 1, 0, 0, 16}};
     tg_limits small = large_l2;
     small.l2 = KIB(1024);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -206,10 +211,11 @@ static void test_near_panels(void)
         plan.tile = tg_tile_at(tg_tile_find("c8x48"));
         plan.threads = cases[i].units;
         CHECK_SAY(tg_reads_panels(&p, &plan, &large_l2) == cases[i].is_near &&
+                      tg_fetches_lots(&p, &plan, &large_l2) == cases[i].is_in_lots &&
                       tg_stream_rows(&p, &plan, &large_l2) == cases[i].rows,
-                  "%lldx%lldx%lld, %d threads: panels %d, of %lld rows", (long long)p.m,
+                  "%lldx%lldx%lld, %d threads: panels %d, lots %d, of %lld rows", (long long)p.m,
                   (long long)p.n, (long long)p.k, cases[i].units,
-                  tg_reads_panels(&p, &plan, &large_l2),
+                  tg_reads_panels(&p, &plan, &large_l2), tg_fetches_lots(&p, &plan, &large_l2),
                   (long long)tg_stream_rows(&p, &plan, &large_l2));
         CHECK_SAY(!tg_reads_panels(&p, &plan, &small), "%lldx%lldx%lld, 1 MiB of L2: panels",
                   (long long)p.m, (long long)p.n, (long long)p.k);

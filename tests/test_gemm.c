@@ -339,6 +339,28 @@ static void run_few_rows(tg_context *ctx, const char *backend)
         c.shift = i / 4 % 4;
         case_run(ctx, "test_gemm", &c, NULL);
     }
+    for (int i = 0; i < 3 * 2 * 4; i++) { /* rows of B that push one another out of a large L2 */
+        static const tg_type types[] = {TG_F32, TG_F64, TG_F16};
+        gemm_case c = case_default(backend);
+        c.type = types[i % 3];
+        snprintf(c.kind, sizeof c.kind, "%s", i / 3 % 2 ? "TN" : "NN");
+        c.n = i / 6 % 2 ? 640 : 2043;
+        c.pad[1] = 2048 - (int)c.n;
+        c.m = 17 + 5 * (i / 6), c.k = 600;
+        c.beta = 2;
+        c.threads = c.n > 1000 ? 2 : 1;
+        c.workspace = 1;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+    for (int i = 0; i < 2; i++) { /* 16 MiB of B, and more */
+        gemm_case c = case_default(backend);
+        c.type = i ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "NN");
+        c.m = 13, c.n = i ? 2050 : 4100, c.k = 1100;
+        c.beta = 2;
+        c.workspace = 1;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
     for (int i = 0; i < 2 * tg_tile_count(); i++) { /* more of them than a block has, converted */
         gemm_case c = case_default(backend);
         const int is_byte = i % 2; /* as many of them, in many pieces of k */

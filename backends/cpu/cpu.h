@@ -28,14 +28,14 @@ typedef struct tg_step {
     int64_t a_row, a_col, b_row, c_row;
     int rows, columns;
     int64_t more; /* whole tiles like this one, each so many elements from the one before: */
-    int64_t a_next, b_next, c_next;
+    int64_t a_next, b_next, c_next, sums_next;
     /* What lies so many elements ahead of b is fetched in the first steps, and C before them; of
      * packed panels the kernel knows that itself, and those that are near, in L2, are not fetched.
      */
     int64_t ahead, steps_that_fetch;
     int is_near;
     /* Kernels that read rows of A can begin with sums, and leave them there instead of in c: whole
-     * vectors, sums_row elements from row to row, and b_next from tile to tile. */
+     * vectors, sums_row elements from row to row. */
     void *sums;
     int64_t sums_row;
     int begins_with_sums, leaves_sums;
@@ -156,6 +156,8 @@ typedef struct tg_job {
     int64_t next_a, next_b;       /* so many bytes of it for each step */
     int is_streamed;              /* few rows, and B is read once, along its rows, */
     int64_t stream_rows;          /* so many at a time, */
+    int goes_down;                /* panel by panel, not tile by tile of rows, */
+    int fetches_lots;             /* while as many are fetched, by all tiles together, */
     tg_type stream_type;          /* which kernels convert, or 0, */
     int is_c_beside;              /* into a copy of a C that kernels cannot have as it is, */
     tg_turned turned;             /* or there are few lines of one, and many of the other, */

@@ -299,6 +299,43 @@ static void run_rows(const tg_job *j, void (*run)(const tg_step *), tg_step s, i
     }
 }
 
+/* What tiles fetch one after the other, one for each that is left. Three or four of them fetch the
+ * lot of rows that comes: each a row of it from one end of the block to the other, a line for each
+ * of k; a core that sees one read goes on along it by itself. For that two are too few: they fetch
+ * the panel below this one, each half of the lines that its rows have. */
+typedef struct coming {
+    const char *at;
+    int64_t left, next;
+} coming;
+
+static coming find_lot(const tg_job *j, tg_item item, range cols, int64_t n, int64_t k)
+{
+    const tg_input *b = &j->p->b;
+    const int64_t bytes = (int64_t)tg_type_size(b->type), row = b->row_stride * bytes;
+    const int64_t left = n < cols.end ? tg_min(j->stream_rows, j->p->k - k) : 0;
+    return (coming){.at = (const char *)item.b + k * row + n * bytes, .left = left, .next = row};
+}
+
+/* All tiles of rows with one panel of B, which stays in L1, as their sums do side by side. */
+static void run_down(const tg_job *j, tg_step s, coming *x)
+{
+    const int64_t tiles[2] = {j->rows.tall, j->rows.low};
+    s.b_next = 0;
+    s.sums_row = j->tile.thread.n;
+    s.coming_next = x->next;
+    for (int low = 0; low < 2 && tiles[low] > 0; low++) {
+        s.coming = x->left > 0 ? x->at : NULL;
+        go_down(&s, tiles[low], j->rows.height - low);
+        s.sums_next = s.rows * s.sums_row;
+        j->kernel.run(&s);
+        s.a = (const char *)s.a + tiles[low] * s.a_next * j->bytes;
+        s.c = (char *)s.c + tiles[low] * s.c_next * j->sum_bytes;
+        s.sums = (char *)s.sums + tiles[low] * s.sums_next * j->sum_bytes;
+        x->at += tiles[low] * x->next;
+        x->left -= tiles[low];
+    }
+}
+
 static void multiply_streaming(const tg_job *j, const team *t, tg_item item, range cols)
 {
     const tg_problem *p = j->p;
@@ -312,14 +349,16 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                 .c_bytes = (int64_t)tg_type_size(p->c.type),
                 .beside = t->sums + j->plane};
     x.converts = x.a_bytes != j->bytes;
-    x.copies_a = x.converts || (p->a.col_stride != 1 && !j->words);
+    x.copies_a = x.converts || (p->a.col_stride != 1 && !j->words) || j->goes_down;
     tg_step s = {.a_col = 1,
                  .c_row = j->is_c_beside ? j->sums_row : p->c.row_stride,
                  .sums_row = j->sums_row,
-                 .coming_row = p->b.row_stride * x.b_bytes,
+                 .coming_row = j->fetches_lots ? LINE : p->b.row_stride * x.b_bytes,
                  .coming_next = panel * x.b_bytes,
                  .b_next = panel,
                  .c_next = panel,
+                 .sums_next = panel,
+                 .coming_lines = j->fetches_lots ? 1 : 2,
                  .alpha = j->add ? 1 : p->alpha};
     for (int64_t n = cols.begin; n < cols.end; n += j->tile.block.n) {
         const int64_t n_end = tg_min(cols.end, n + j->tile.block.n);
@@ -338,17 +377,24 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
             s.leaves_sums = k + s.k < k_end;
             s.beta = j->add ? 0 : k < block_k ? p->beta : 1;
             read_a(j, t, &x, item.a, k, &s);
+            coming lot = k + s.k < p->k ? find_lot(j, item, cols, n, k + s.k)
+                                        : find_lot(j, item, cols, n_end, 0);
             for (int64_t at = n; at < n_end; at += panel * (1 + s.more)) {
                 s.columns = (int)tg_min(panel, n_end - at);
                 const int is_there = read_b(
                     j, t, &x, (const char *)item.b + (k * p->b.row_stride + at) * x.b_bytes, &s);
-                const int runs_on = is_there && !j->words; /* from panel to panel */
+                const int runs_on = is_there && !j->words && !j->goes_down;
                 s.more = runs_on ? tg_max(0, (n_end - at) / panel - 1) : 0;
                 s.c = c + (at - n) * bytes;
-                s.sums = t->sums + (at - n) * bytes;
+                s.sums = t->sums + (at - n) * (j->goes_down ? p->m : 1) * bytes;
                 s.coming = NULL;
                 if (j->fetches && is_there && k + 2 * s.k <= p->k)
                     s.coming = (const char *)s.b + s.k * s.coming_row;
+                coming below = {.at = s.coming, .left = s.coming ? 2 : 0, .next = 2 * LINE};
+                if (j->goes_down) {
+                    run_down(j, s, j->fetches_lots ? &lot : &below);
+                    continue;
+                }
                 run_rows(j, run, s, x.b_bytes);
             }
             if (!s.leaves_sums)

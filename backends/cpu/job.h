@@ -105,7 +105,17 @@ static int is_stream_near(const tg_job *j, const tg_limits *l)
 static int fetches_stream(const tg_job *j, const tg_limits *l)
 {
     return j->is_streamed && !j->words && l->vec_bytes >= 64 && j->p->m > 2 &&
-           !is_stream_near(j, l);
+           (j->fetches_lots || !is_stream_near(j, l));
+}
+
+/* A lot has as many rows as a row of a block has lines, so that each tile fetches one. Blocks are
+ * even. */
+static int64_t columns_of_lot(const tg_job *j)
+{
+    const int64_t panel = j->tile.thread.n, columns = tg_ceil_div(j->p->n, j->strips.n);
+    const int64_t bytes = (int64_t)tg_type_size(j->p->b.type);
+    const int64_t most = tg_max(panel, tg_round_down(TG_LOT * LINE / bytes, panel));
+    return tg_round_up(tg_ceil_div(columns, tg_ceil_div(columns, most)), panel);
 }
 
 /* How many rows of B a stream has at a time: sums come and go with each such lot. Narrow panels of
@@ -118,6 +128,9 @@ static int64_t stream_rows_of(const tg_job *j, const tg_limits *l)
     const int is_beyond = tg_has_large_l2(l) && p->k > l->l2 / j->bytes / tg_max(p->n, 1);
     const int is_narrow = l->vec_bytes < 64 && p->m > j->tile.thread.m;
     const int64_t near = is_narrow ? TG_STREAMED_NEAR / 4 : TG_STREAMED_NEAR;
+    if (j->fetches_lots)
+        return tg_round_up(tg_ceil_div(j->tile.block.n * (int64_t)tg_type_size(p->b.type), LINE),
+                           TG_STREAMED);
     if (is_stream_near(j, l))
         return is_beyond ? tg_clamp(tg_round_down(in_pages, TG_STREAMED), 32, near) : near;
     if (p->m <= TG_TURNED_ROWS)
@@ -227,8 +240,14 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
               2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads))
         *(is_of_rows ? &j.strips.m : &j.strips.n) =
             (int)tg_min(plan->threads, is_of_rows ? j.pieces_m : j.pieces_n);
+    const int may_go_down =
+        j.is_streamed && !j.words && tg_has_large_l2(l) && l->vec_bytes >= 64 && p->m > t->thread.m;
+    j.fetches_lots = may_go_down && p->m > TG_STREAM_TILES * t->thread.m;
     j.fetches = j.turned ? turned_run(&j, l) : fetches_stream(&j, l);
-    if (j.is_streamed && j.fetches) /* a page at a time: sums of more rows are not near */
+    j.goes_down = may_go_down && j.fetches;
+    if (j.fetches_lots)
+        j.tile.block.n = (int)columns_of_lot(&j);
+    else if (j.is_streamed && j.fetches) /* a page at a time: sums of more rows are not near */
         j.tile.block.n = (int)tg_round_down(PAGE / j.bytes, t->thread.n);
     else if (j.is_streamed) /* along its rows as far as the sums of all columns stay near */
         j.tile.block.n = (int)tg_max(
@@ -264,7 +283,8 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     if (j.is_streamed || ((is_short || is_turned) && p->k > j.slice)) {
         const int64_t rows = tg_ceil_div(j.pieces_m, j.strips.m) * j.grain.m;
         /* A line more than panels, so that rows do not share a cache set. */
-        j.sums_row = tg_round_up(tg_min(t->block.n, p->n), TG_STREAM_PANEL) + 16;
+        const int64_t columns = j.goes_down ? t->block.n : tg_min(t->block.n, p->n);
+        j.sums_row = tg_round_up(columns, TG_STREAM_PANEL) + 16;
         j.is_c_beside = j.is_streamed && (j.add || p->c.col_stride != 1 ||
                                           (int64_t)tg_type_size(p->c.type) < j.sum_bytes);
         const int64_t planes = j.is_c_beside ? 2 : 1;

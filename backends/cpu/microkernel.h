@@ -330,16 +330,16 @@ NAME(tiles)(int mr, int nv, int is_masked, int is_k_major, int is_packed, int ke
         tile_a += s->a_next;
         tile_b += s->b_next;
         tile_coming += s->coming_next;
-        sums_at += s->b_next;
+        sums_at += s->sums_next;
         c += s->c_next;
     }
 }
 
 /* The same over a multiple of TG_STREAMED of k that are not the last, in whole vectors, and with
  * nothing in the way: memory is the limit, if the instructions between its lines are few. B is of
- * b_type, which load_as knows. */
-static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, tg_type b_type,
-                                                               const tg_step *s)
+ * b_type, which load_as knows; of what comes, up to so many lines are fetched for each of k. */
+static inline __attribute__((always_inline)) void
+NAME(stream_lines)(int mr, int nv, int lines, tg_type b_type, const tg_step *s)
 {
     const int64_t bytes = b_type ? sizeof(uint16_t) : sizeof(TG_T);
     const int64_t a_row = s->a_row, b_row = s->b_row * bytes, sums_row = s->sums_row;
@@ -371,7 +371,7 @@ static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, t
                     row[j] = NAME(load_as)(b_type, b_now + p * b_row + j * TG_V * bytes);
                 NAME(add)(acc, mr, nv, 0, a_now + p, a_row, row);
                 if (comes) {
-                    EACH (j, nv)
+                    EACH (j, lines)
                         __builtin_prefetch(coming + line[j], 0, 2);
                     coming += coming_row;
                 }
@@ -380,10 +380,20 @@ static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, t
         EACH (i, mr)
             EACH (j, nv)
                 *(LOOSE *)(sums + i * sums_row + j * TG_V) = acc[i * nv + j];
-        tile_coming += nv * TG_V * bytes;
-        b += nv * TG_V * bytes;
-        sums += nv * TG_V;
+        tile_coming += s->coming_next;
+        a += s->a_next;
+        b += s->b_next * bytes;
+        sums += s->sums_next;
     }
+}
+
+static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, tg_type b_type,
+                                                               const tg_step *s)
+{
+    if (mr > 4 && s->coming_lines == 1)
+        NAME(stream_lines)(mr, nv, 1, b_type, s);
+    else
+        NAME(stream_lines)(mr, nv, nv, b_type, s);
 }
 
 static inline __attribute__((always_inline)) void
