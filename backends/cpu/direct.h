@@ -331,7 +331,8 @@ static void run_down(const tg_job *j, tg_step s, coming *x)
         s.a = (const char *)s.a + tiles[low] * s.a_next * j->bytes;
         s.c = (char *)s.c + tiles[low] * s.c_next * j->sum_bytes;
         s.sums = (char *)s.sums + tiles[low] * s.sums_next * j->sum_bytes;
-        x->at += tiles[low] * x->next;
+        if (s.coming)
+            x->at += tiles[low] * x->next;
         x->left -= tiles[low];
     }
 }
