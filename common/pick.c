@@ -24,8 +24,7 @@ static const double fmas_per_cycle = 2, fmas_not_overlapped = 1.5, fma_latency =
 static const double cycles_per_load = 0.2;
 static const double cycles_per_vector_of_c = 2, cycles_per_tile = 30;
 static const double share_of_flat_tile = 0.25; /* of both, where rows of C are written in one go */
-static const double cycles_of_far_vector =
-    45; /* of C from beyond L2, that k is too short to hide */
+static const double cycles_of_far_vector = 45; /* of C from beyond L2, if k is too short */
 static const double cycles_to_transpose = 1, cycles_to_copy = 0.5;  /* one element, packing it */
 static const double cycles_to_weave = 0.9, cycles_to_stream = 0.15; /* one element, to words */
 static const double cycles_to_turn = 2.7;                           /* a vector, in registers */

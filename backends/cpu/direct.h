@@ -389,7 +389,7 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                 s.c = c + (at - n) * bytes;
                 s.sums = t->sums + (at - n) * (j->goes_down ? p->m : 1) * bytes;
                 s.coming = NULL;
-                if (j->fetches && is_there && k + 2 * s.k <= p->k)
+                if (j->fetches && !j->fetches_lots && is_there && k + 2 * s.k <= p->k)
                     s.coming = (const char *)s.b + s.k * s.coming_row;
                 coming below = {.at = s.coming, .left = s.coming ? 2 : 0, .next = 2 * LINE};
                 if (j->goes_down) {
