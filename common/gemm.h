@@ -341,12 +341,14 @@ static inline int tg_fetches_lots(const tg_problem *p, const tg_plan *plan, cons
            (plan->threads <= 2 || !is_near);
 }
 
-/* So many tiles of rows of A are served by a B that is read where it is: more with vectors of 64
- * bytes. */
+/* So many tiles of rows of A are served by a B that is read where it is: more if it is far, and
+ * with vectors of 64 bytes. */
 static inline int tg_stream_tiles(const tg_limits *l, int64_t bytes, int is_far)
 {
     const int most = is_far && !tg_has_large_l2(l) ? 8 : 4;
-    return l->vec_bytes < 64 || bytes == 1 ? 2 : most;
+    if (l->vec_bytes < 64 || bytes == 1)
+        return l->vec_bytes == 32 && bytes > 1 && is_far ? 4 : 2;
+    return most;
 }
 
 static inline int64_t tg_stream_rows(const tg_problem *p, const tg_plan *plan, const tg_limits *l)

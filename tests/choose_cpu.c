@@ -72,6 +72,26 @@ static void test_few_rows_far_off(void)
             }
 }
 
+/* With vectors of 32 bytes, four tiles of rows are a stream if B is larger than L2, else two. */
+static void test_narrow_streams(void)
+{
+    enum { N = 512 };
+    const tg_limits l = {{1, 1}, 0, 32, 16, 32, 0, KIB(32), KIB(1024), KIB(32768), 1, 0, 0};
+    for (int is_far = 0; is_far < 2; is_far++)
+        for (int64_t m = 6; m <= 36; m += 6)
+            for (tg_type type = TG_F32; type <= TG_F64; type++) {
+                const int64_t in_l2 = l.l2 / N / (int64_t)tg_type_size(type);
+                const int64_t k = is_far ? 2 * in_l2 : in_l2 / 4 * 3, rows = is_far ? 24 : 12;
+                const tg_problem p = problem_of((asked){m, N, k, 1}, type);
+                tg_plan plan = TG_PLAN_INIT;
+                CHECK(tg_choose(&p, &l, NULL, &plan));
+                const int64_t most = tg_stream_rows(&p, &plan, &l);
+                CHECK_SAY(most <= rows && (!is_far || plan.b_in_place == (m <= rows)),
+                          "%lldx%lldx%lld %s: streams have up to %lld rows", (long long)m,
+                          (long long)N, (long long)k, tg_type_name(type), (long long)most);
+            }
+}
+
 /* A large C is cut for two threads, and shared by more; little of words, or few rows, is cut. */
 static void test_strips(void)
 {
@@ -248,6 +268,7 @@ void choose_cpu(void)
 {
     test_few_rows();
     test_few_rows_far_off();
+    test_narrow_streams();
     test_near_panels();
     test_many_rows();
     test_far_c();

@@ -44,6 +44,8 @@ MUTATIONS = [
      "    *swapped = is_swapped(p);\n    if (tg_check_scalars(ctx, p))\n        return ctx->status;\n    p->flags |="),
     ("streams serve four tiles of rows", "common/gemm.h", "is_far && !tg_has_large_l2(l) ? 8 : 4", "4"),
     ("streams serve as many rows where memory is far off", "common/gemm.h", "is_far && !tg_has_large_l2(l) ? 8 : 4", "is_far ? 8 : 4"),
+    ("streams of narrow vectors are short where memory is far off", "common/gemm.h", "bytes > 1 && is_far ? 4 : 2", "bytes > 1 && l->l1 < 0 ? 4 : 2"),
+    ("streams of narrow vectors are long where caches have B", "common/gemm.h", "bytes > 1 && is_far ? 4 : 2", "bytes > 1 ? 4 : 2"),
     ("tiles: what is behind a line is read", AMX, "const __mmask64 mask = mask_of_bytes(bytes);", "const __mmask64 mask = mask_of_bytes(bytes + 2);"),
     ("tiles: rows from 16 on are the first ones again", AMX, "TILE_LOAD(7, a + s->a_row,", "TILE_LOAD(7, a,"),
     ("tiles: lines where they are pass for a panel", AMX, "is_panel = s->a_col > 1;", "is_panel = s->a_col > 0;"),

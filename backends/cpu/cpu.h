@@ -158,6 +158,7 @@ typedef struct tg_job {
     int64_t stream_rows;          /* so many at a time, */
     int goes_down;                /* panel by panel, not tile by tile of rows, */
     int fetches_lots;             /* while as many are fetched, by all tiles together, */
+    int fetches_along;            /* or rows are, some way along them, */
     tg_type stream_type;          /* which kernels convert, or 0, */
     int is_c_beside;              /* into a copy of a C that kernels cannot have as it is, */
     tg_turned turned;             /* or there are few lines of one, and many of the other, */

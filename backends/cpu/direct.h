@@ -339,6 +339,7 @@ static void run_down(const tg_job *j, tg_step s, coming *x)
 
 static void multiply_streaming(const tg_job *j, const team *t, tg_item item, range cols)
 {
+    enum { ALONG = 512 }; /* bytes */
     const tg_problem *p = j->p;
     const int64_t bytes = j->sum_bytes, block_k = j->slice;
     const int64_t rows_at_once =
@@ -388,7 +389,7 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                 s.more = runs_on ? tg_max(0, (n_end - at) / panel - 1) : 0;
                 s.c = c + (at - n) * bytes;
                 s.sums = t->sums + (at - n) * (j->goes_down ? p->m : 1) * bytes;
-                s.coming = NULL;
+                s.coming = j->fetches_along && is_there ? (const char *)s.b + ALONG : NULL;
                 if (j->fetches && !j->fetches_lots && is_there && k + 2 * s.k <= p->k)
                     s.coming = (const char *)s.b + s.k * s.coming_row;
                 coming below = {.at = s.coming, .left = s.coming ? 2 : 0, .next = 2 * LINE};

@@ -79,8 +79,9 @@ static tg_turned turned_of(const tg_job *j)
 }
 
 /* Of so many words of a line, if it is fetched at all. One core waits for memory, and not for the
- * instructions that fetch; but most do well by themselves if all lines begin where pages do. Those
- * with a large L2 do not, nor do two of them, and like short runs better. */
+ * instructions that fetch, if its vectors have 64 bytes; but most do well by themselves if all
+ * lines begin where pages do. Those with a large L2 do not, nor do two of them, and like short runs
+ * better. */
 static int turned_run(const tg_job *j, const tg_limits *l)
 {
     const tg_problem *p = j->p;
@@ -88,7 +89,7 @@ static int turned_run(const tg_job *j, const tg_limits *l)
     const int64_t lines = is_b ? p->n : p->m;
     const int64_t stride = is_b ? p->b.col_stride : p->a.row_stride;
     const int64_t page = PAGE / (int64_t)tg_type_size(p->a.type);
-    const int fetches = j->plan->threads <= (is_large ? 2 : 1) &&
+    const int fetches = l->vec_bytes >= 64 && j->plan->threads <= (is_large ? 2 : 1) &&
                         (is_large || stride % page != 0) && lines * p->k * j->bytes > 24 * l->l2;
     return fetches ? (is_large ? 8 : 16) * LINE / (int)j->bytes : 0;
 }
@@ -106,6 +107,15 @@ static int fetches_stream(const tg_job *j, const tg_limits *l)
 {
     return j->is_streamed && !j->words && l->vec_bytes >= 64 && j->p->m > 2 &&
            (j->fetches_lots || !is_stream_near(j, l));
+}
+
+/* With vectors of 32 bytes, rows of a B from beyond L2 are fetched some way along them; but for up
+ * to four rows of A the core does that by itself. */
+static int fetches_along(const tg_job *j, const tg_limits *l)
+{
+    const int64_t columns = tg_ceil_div(tg_max(j->p->n, 1), j->strips.n);
+    return j->is_streamed && !j->words && l->vec_bytes == 32 && j->p->m > TG_TURNED_ROWS &&
+           j->p->k > 4 * l->l2 / j->bytes / columns;
 }
 
 /* A lot has as many rows as a row of a block has lines, so that each tile fetches one. Blocks are
@@ -244,6 +254,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         j.is_streamed && !j.words && tg_has_large_l2(l) && l->vec_bytes >= 64 && p->m > t->thread.m;
     j.fetches_lots = may_go_down && p->m > TG_STREAM_TILES * t->thread.m;
     j.fetches = j.turned ? turned_run(&j, l) : fetches_stream(&j, l);
+    j.fetches_along = fetches_along(&j, l);
     j.goes_down = may_go_down && j.fetches;
     if (j.fetches_lots)
         j.tile.block.n = (int)columns_of_lot(&j);

@@ -346,7 +346,7 @@ NAME(stream_lines)(int mr, int nv, int lines, tg_type b_type, const tg_step *s)
     const TG_T *a = s->a;
     const char *b = s->b;
     TG_T *sums = s->sums;
-    const int comes = FETCHES_COMING && mr > 2; /* else memory is all that takes time */
+    const int comes = lines > 0 && mr > 2; /* else memory is all that takes time */
     const int64_t coming_row = s->coming ? s->coming_row : 0;
     int64_t line[MOST_VECTORS]; /* the last one again, where there are no more: no branch */
     EACH (j, nv)
@@ -390,7 +390,9 @@ NAME(stream_lines)(int mr, int nv, int lines, tg_type b_type, const tg_step *s)
 static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, tg_type b_type,
                                                                const tg_step *s)
 {
-    if (mr > 4 && s->coming_lines == 1)
+    if (VEC_BYTES < 32 || (VEC_BYTES == 32 && !s->coming))
+        NAME(stream_lines)(mr, nv, 0, b_type, s);
+    else if (VEC_BYTES == 32 || (mr > 4 && s->coming_lines == 1))
         NAME(stream_lines)(mr, nv, 1, b_type, s);
     else
         NAME(stream_lines)(mr, nv, nv, b_type, s);

@@ -117,7 +117,8 @@ static void pack(const tg_job *j, const staged *s, int64_t panel, int64_t k_begi
 
 /* Each thread packs its share of the panels. Where a row of the matrix runs through all of them, a
  * few rows at a time, so that memory is read along its rows. A core does not follow so many runs of
- * one line each by itself: the lines of the panel some way ahead are fetched. */
+ * one line each by itself: the lines of the panel some way ahead are fetched, to L2: of rows that
+ * share a set of L1, it would not have room for all. */
 static void stage(const tg_job *j, const team *t, const staged *s)
 {
     enum { AHEAD = 6 };
@@ -132,7 +133,7 @@ static void stage(const tg_job *j, const team *t, const staged *s)
             const int64_t soon = panel + AHEAD, k_soon = k_begin + soon / own * few;
             const char *const at = matrix_at(s, begin + soon % own);
             for (int64_t x = k_soon; fetches && x < tg_min(k, k_soon + few); x++)
-                __builtin_prefetch(at + x * k_bytes);
+                __builtin_prefetch(at + x * k_bytes, 0, 2);
             pack(j, s, begin + panel, k_begin, tg_min(few, k - k_begin));
         }
 }
