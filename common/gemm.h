@@ -401,16 +401,19 @@ static inline int tg_reads_lines(const tg_problem *p, const tg_plan *plan)
 }
 
 /* A B that lies in rows can be packed by the kernel that reads it first: with vectors of 64 bytes
- * it has stores to spare, and time to fetch what comes next. B then comes panel by panel, so A must
- * be read where it is. Not if so many rows of B share sets of L2 that they push one another out;
- * and the table's own kernels do it, on whole columns and more than half of their rows. */
+ * it has stores to spare, and time to fetch what comes next; with half of that it pays for few
+ * rows, of a B that is in L2. B then comes panel by panel, so A must be read where it is. Not if so
+ * many rows of B share sets of L2 that they push one another out; and the table's own kernels do
+ * it, on whole columns and more than half of their rows. */
 static inline int tg_packs_late(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
     const tg_tile t = plan->tile, row = tg_tile_at(plan->row);
     const int64_t bytes = (int64_t)tg_type_size(p->a.type);
-    return l->vec_bytes >= 64 && t.form != TG_DOT && t.inst.k == 1 && t.slices == 1 &&
-           row.thread.n == t.thread.n && 2 * t.thread.m > row.thread.m && p->m >= t.thread.m &&
-           plan->a_in_place && !plan->b_in_place && !(p->flags & TG_PACKED) &&
+    enum { FEW = 48 };
+    const int is_near = p->m <= FEW && p->k <= l->l2 / bytes / tg_max(p->n, 1);
+    return l->vec_bytes >= (is_near ? 32 : 64) && t.form != TG_DOT && t.inst.k == 1 &&
+           t.slices == 1 && row.thread.n == t.thread.n && 2 * t.thread.m > row.thread.m &&
+           p->m >= t.thread.m && plan->a_in_place && !plan->b_in_place && !(p->flags & TG_PACKED) &&
            p->b.col_stride == 1 && p->c.col_stride == 1 && p->c.type == p->a.type &&
            tg_kernel_bytes(p->a.type, *l, t) == bytes && tg_holds_rows(p, l, t.block.k / 2);
 }

@@ -72,13 +72,14 @@ static void test_few_rows_far_off(void)
             }
 }
 
-/* With vectors of 32 bytes, four tiles of rows are a stream if B is larger than L2, else two. */
+/* With vectors of 32 bytes, four tiles of rows are a stream if B is larger than L2, else two;
+ * and if it is not, it is packed on its way for few rows. */
 static void test_narrow_streams(void)
 {
     enum { N = 512 };
     const tg_limits l = {{1, 1}, 0, 32, 16, 32, 0, KIB(32), KIB(1024), KIB(32768), 1, 0, 0};
     for (int is_far = 0; is_far < 2; is_far++)
-        for (int64_t m = 6; m <= 36; m += 6)
+        for (int64_t m = 6; m <= 60; m += 6)
             for (tg_type type = TG_F32; type <= TG_F64; type++) {
                 const int64_t in_l2 = l.l2 / N / (int64_t)tg_type_size(type);
                 const int64_t k = is_far ? 2 * in_l2 : in_l2 / 4 * 3, rows = is_far ? 24 : 12;
@@ -89,6 +90,9 @@ static void test_narrow_streams(void)
                 CHECK_SAY(most <= rows && (!is_far || plan.b_in_place == (m <= rows)),
                           "%lldx%lldx%lld %s: streams have up to %lld rows", (long long)m,
                           (long long)N, (long long)k, tg_type_name(type), (long long)most);
+                CHECK_SAY(plan.b_in_place || tg_packs_late(&p, &plan, &l) == (!is_far && m <= 48),
+                          "%lldx%lldx%lld %s: B is packed on its way, or not", (long long)m,
+                          (long long)N, (long long)k, tg_type_name(type));
             }
 }
 

@@ -352,6 +352,16 @@ static void run_few_rows(tg_context *ctx, const char *backend)
         c.workspace = 1;
         case_run(ctx, "test_gemm", &c, NULL);
     }
+    for (int i = 0; i < 2 * 2 * 8; i++) { /* a B that L2 holds, with not much beside it */
+        gemm_case c = case_default(backend);
+        c.type = i % 2 ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "%s", i / 2 % 2 ? "TN" : "NN");
+        c.m = 13 + 5 * (i / 4), c.n = 437;
+        c.k = tg_device_limits(ctx).l2 / 10 * 7 / (int64_t)tg_type_size(c.type) / c.n;
+        c.beta = 2;
+        c.workspace = 1;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
     for (int i = 0; i < 2; i++) { /* 16 MiB of B, and more */
         gemm_case c = case_default(backend);
         c.type = i ? TG_F64 : TG_F32;

@@ -285,7 +285,7 @@ static int is_coming(const tg_step *s, int mr, int vec)
             else                                                            \
                 stream_##name##_##ctype##_0(step);                          \
         } else if (RAGGED(ctype, vec, block_m)) {                           \
-            if (FETCHES_COMING && step->kept) {                             \
+            if (VEC_BYTES >= 32 && step->kept) {                            \
                 keeping_##name##_##ctype(step);                             \
                 return;                                                     \
             }                                                               \
