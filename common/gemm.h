@@ -347,7 +347,7 @@ static inline int tg_stream_tiles(const tg_limits *l, int64_t bytes, int is_far)
 {
     const int most = is_far && !tg_has_large_l2(l) ? 8 : 4;
     if (l->vec_bytes < 64 || bytes == 1)
-        return l->vec_bytes == 32 && bytes > 1 && is_far ? 4 : 2;
+        return l->vec_bytes == 32 && bytes > 1 && is_far ? 3 : 2;
     return most;
 }
 

@@ -72,7 +72,7 @@ static void test_few_rows_far_off(void)
             }
 }
 
-/* With vectors of 32 bytes, four tiles of rows are a stream if B is larger than L2, else two;
+/* With vectors of 32 bytes, three tiles of rows are a stream if B is larger than L2, else two;
  * and if it is not, it is packed on its way for few rows. */
 static void test_narrow_streams(void)
 {
@@ -82,7 +82,7 @@ static void test_narrow_streams(void)
         for (int64_t m = 6; m <= 60; m += 6)
             for (tg_type type = TG_F32; type <= TG_F64; type++) {
                 const int64_t in_l2 = l.l2 / N / (int64_t)tg_type_size(type);
-                const int64_t k = is_far ? 2 * in_l2 : in_l2 / 4 * 3, rows = is_far ? 24 : 12;
+                const int64_t k = is_far ? 2 * in_l2 : in_l2 / 4 * 3, rows = is_far ? 18 : 12;
                 const tg_problem p = problem_of((asked){m, N, k, 1}, type);
                 tg_plan plan = TG_PLAN_INIT;
                 CHECK(tg_choose(&p, &l, NULL, &plan));
