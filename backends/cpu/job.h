@@ -109,8 +109,8 @@ static int fetches_stream(const tg_job *j, const tg_limits *l)
            (j->fetches_lots || !is_stream_near(j, l));
 }
 
-/* With vectors of 32 bytes, rows of a B from beyond L2 are fetched some way along them; but for up
- * to four rows of A the core does that by itself. */
+/* With vectors of 32 bytes, rows of a B that is more than four times as large as L2 are fetched
+ * some way along them; but for up to four rows of A the core does that by itself. */
 static int fetches_along(const tg_job *j, const tg_limits *l)
 {
     const int64_t columns = tg_ceil_div(tg_max(j->p->n, 1), j->strips.n);
