@@ -286,6 +286,20 @@ static inline tg_turned tg_turned_of(const tg_problem *p, int64_t vector, int64_
 /* Has each thread a strip of C for itself? */
 static inline int tg_is_cut(const tg_plan *plan) { return plan->strips.m * plan->strips.n > 1; }
 
+/* The largest of so many strips of all rows, or columns, that end where grains of them do. */
+static inline int64_t tg_largest_strip(int64_t all, int64_t strips, int64_t grain)
+{
+    return tg_min(all, tg_ceil_div(tg_ceil_div(all, grain), strips) * grain);
+}
+
+/* Strips end where tiles do; or, if the largest is so much smaller then, where finer grains do: a
+ * ragged tile takes as long as a quarter more. */
+static inline int tg_strip_grain(int64_t all, int64_t strips, int tile, int fine)
+{
+    const int64_t in_tiles = tg_largest_strip(all, strips, tile);
+    return tg_largest_strip(all, strips, fine) + tile / 4 < in_tiles ? fine : tile;
+}
+
 /* Cores of Xeons have it, and caches beyond it and memory are further off there than elsewhere. */
 static inline int tg_has_large_l2(const tg_limits *l) { return l->l2 >= 2 << 20; }
 
@@ -317,6 +331,33 @@ static inline int64_t tg_rows_in_l2(const tg_problem *p, const tg_plan *plan, co
  * fetches for itself what it reads next; and so many rows of B in a lot. */
 enum { TG_STREAM_TILES = 2, TG_LOT = 64 };
 
+/* Threads read strips of a B in rows badly if these are narrow: memory comes page by page. If they
+ * were, and are far, threads share blocks of k as well, whose sums are made apart, and added in
+ * order then. Those are to be little beside B. More than a few rows are better off without where
+ * L2 is small, as are two threads where it is large, or many rows that can fetch lots. So many
+ * blocks; or 1: k is not split. */
+static inline int tg_stream_splits(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
+{
+    enum { PAGE = 4096, LITTLE = 16 };
+    const tg_tile t = plan->tile;
+    const int64_t bytes = (int64_t)tg_type_size(p->a.type), threads = plan->threads;
+    const int64_t row = p->n * bytes; /* of B */
+    const int is_large = tg_has_large_l2(l);
+    const int64_t most = is_large ? 2 * TG_STREAM_TILES * t.thread.m : TG_TURNED_ROWS;
+    const int64_t widest = !is_large                             ? 2 * PAGE
+                           : p->m > TG_STREAM_TILES * t.thread.m ? PAGE / 2
+                                                                 : PAGE;
+    const int64_t least = is_large ? l->l2 / 2 : 8 * l->l2; /* of B, for a thread */
+    const int is_plain = p->batch == 1 && !(p->flags & TG_PACKED) && p->b.col_stride == 1 &&
+                         p->c.col_stride == 1 && p->c.type == p->a.type &&
+                         tg_kernel_bytes(p->a.type, *l, t) == bytes;
+    if (!is_plain || t.form != TG_OUTER || t.stages != 1 || threads <= (is_large ? 2 : 1) ||
+        row < PAGE || row > widest * threads || p->k < least * threads / row || p->m > most ||
+        p->m > t.block.k / LITTLE)
+        return 1;
+    return (int)tg_ceil_div(p->k, tg_ceil_div(t.block.k, t.slices));
+}
+
 /* Is what a thread has of B so near that they read it best panel by panel? The first tile of them
  * then brings it closer for others, and no sums wait as in streams. So it is if L2 holds its rows,
  * or has room to spare: of a B that is some times as large, or of a little more if its rows, more
@@ -326,7 +367,8 @@ static inline int tg_reads_panels(const tg_problem *p, const tg_plan *plan, cons
     enum { TWO_PAGES = 8192 };
     const int64_t bytes = (int64_t)tg_type_size(p->a.type), rows = tg_rows_in_l2(p, plan, l);
     const int64_t least = p->b.row_stride <= TWO_PAGES / bytes ? p->k / 4 : p->k - p->k / 3;
-    return tg_has_large_l2(l) && least <= rows && (tg_holds_rows(p, l, p->k) || p->k <= rows / 4) &&
+    return tg_has_large_l2(l) && tg_stream_splits(p, plan, l) == 1 && least <= rows &&
+           (tg_holds_rows(p, l, p->k) || p->k <= rows / 4) &&
            (plan->threads <= 2 || p->m <= TG_STREAM_TILES * plan->tile.thread.m);
 }
 
@@ -356,6 +398,7 @@ static inline int64_t tg_stream_rows(const tg_problem *p, const tg_plan *plan, c
     const int64_t bytes = (int64_t)tg_type_size(p->a.type);
     const int is_far = p->k > l->l2 / bytes / tg_max(p->n, 1);
     const int is_alone = tg_has_large_l2(l) && !tg_fetches_lots(p, plan, l) &&
+                         tg_stream_splits(p, plan, l) == 1 &&
                          (plan->threads > 2 || !tg_reads_panels(p, plan, l));
     const int most = tg_stream_tiles(l, bytes, is_far);
     const int64_t tiles = is_alone ? tg_min(TG_STREAM_TILES, most) : most;

@@ -10,9 +10,9 @@
  *   packing         an element of A once for each block of n, of B once, or not at all where the
  *                   kernel packs a far B behind its multiply-adds;
  *                   an operand that is read in place instead costs more in every step
- *   threads         each has a strip of C for itself: the largest counts, and each packs what it
- *                   needs; or they share panels, which then come from the caches of others, and
- *                   meet for each block
+ *   threads         each has a strip of C for itself: the largest counts, each packs what it needs,
+ *                   and lines of C that two of them write go to and fro; or they share panels,
+ *                   which then come from the caches of others, and meet for each block
  * A row whose instruction takes several of k makes one step for each word of them.
  * GPUs have a model of their own (pick_gpu.c). What a ragged edge wastes is in the counts of tiles.
  * The constants are those of the cores with two FMA units of today; only their ratios matter. */
@@ -35,11 +35,12 @@ static const double cycles_of_cold_row = 3; /* of a panel of B that is used once
 static const double cycles_of_far_row = 16; /* or beyond */
 static const double cycles_of_streamed_sum = 0.06; /* a vector of them, in each step */
 static const double bytes_per_cycle = 8;           /* that a core has from the caches of others */
-static const double cycles_to_meet = 2000; /* a barrier or two, for each thread that comes */
-static const double threads_to_pack = 5;   /* at once, and packing takes twice as long */
-static const double little_flops = 3.4e7;  /* for a thread, */
-static const double little_words = 1.7e8;  /* that multiplies words */
-static const double share_uneven = 1.1;    /* who has most of what threads share has more */
+static const double cycles_to_meet = 2000;       /* a barrier or two, for each thread that comes */
+static const double cycles_of_shared_line = 100; /* of C, whose columns two threads write */
+static const double threads_to_pack = 5;         /* at once, and packing takes twice as long */
+static const double little_flops = 3.4e7;        /* for a thread, */
+static const double little_words = 1.7e8;        /* that multiplies words */
+static const double share_uneven = 1.1;          /* who has most of what threads share has more */
 static const double work_to_share = 1e6, work_per_thread = 2.5e5; /* worth waking others for */
 
 /* That use an element of B: the core is then at work for longer than the element is on its way. */
@@ -94,13 +95,22 @@ static int hides_packing(const tg_problem *p, const tg_limits *l, const tg_plan 
            p->k > l->l2 / 2 / bytes / tg_max(p->n, 1) && is_late(p, l, plan);
 }
 
+/* The largest of so many strips, in tiles. */
+static double largest_strip(int64_t all, int strips, int tile, int fine)
+{
+    const int grain = tg_strip_grain(all, strips, tile, fine);
+    const int64_t largest = tg_largest_strip(all, strips, grain);
+    return grain == tile ? (double)tg_ceil_div(largest, tile) : (double)largest / tile + 0.25;
+}
+
 /* What the thread with the largest strip does, beside what it would if all were equal. */
 static double uneven(const tg_problem *p, const tg_plan *plan)
 {
-    const int64_t tiles_m = tg_ceil_div(p->m, plan->tile.thread.m);
-    const int64_t tiles_n = tg_ceil_div(p->n, plan->tile.thread.n);
-    return (double)(tg_ceil_div(tiles_m, plan->strips.m) * tg_ceil_div(tiles_n, plan->strips.n)) *
-           plan->threads / (double)(tiles_m * tiles_n);
+    const tg_tile t = plan->tile;
+    const double tiles =
+        (double)tg_ceil_div(p->m, t.thread.m) * (double)tg_ceil_div(p->n, t.thread.n);
+    return largest_strip(p->m, plan->strips.m, t.thread.m, 1) *
+           largest_strip(p->n, plan->strips.n, t.thread.n, t.vec) * plan->threads / tiles;
 }
 
 /* A few lines, times many that are turned on their way. */
@@ -173,9 +183,11 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     const int is_own = t.inst.k > 1 && tg_is_cut(plan); /* what it packs: measured of words alone */
     const double packing = is_own ? 1 : 1 + threads / threads_to_pack;
     const double moved = threads * (double)p->k * bytes / bytes_per_cycle;
+    const int is_shared = strips.n > 1 && p->c.row_stride * bytes % 64 != 0;
+    const double shared = is_shared ? cycles_of_shared_line * (double)p->m / strips.m : 0;
     if (tg_is_cut(plan))
         return work * uneven(p, plan) + packing * (a * strips.n + b * strips.m) +
-               moved * ((double)p->m / strips.m + (double)p->n / strips.n);
+               moved * ((double)p->m / strips.m + (double)p->n / strips.n) + threads * shared;
     return share_uneven * work + packing * (a + b) + moved * (double)(p->m + p->n) / sqrt(threads) +
            (a + b > 0 ? threads * threads * cycles_to_meet * k_blocks * n_blocks : 0);
 }
@@ -406,5 +418,7 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
     if (!is_gpu && stated.stages == 1 && tg_reads_lines(p, plan))
         plan->a_in_place = 1; /* after the strips: with columns of C each, threads were slower */
     tg_cut_tile(p, l, stated, bytes, fmas_per_cycle / bytes_per_cycle, plan);
+    if (!is_gpu && tg_is_streamed(p, l, plan, bytes))
+        plan->splits = tg_stream_splits(p, plan, l);
     return 1;
 }

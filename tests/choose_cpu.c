@@ -51,9 +51,9 @@ static void test_few_rows(void)
             }
 }
 
-/* Where L2 has 2 MiB, four tiles of rows are a stream, or two if threads have too few columns; of
- * more, B is packed on its way, by a thread that has its columns for itself, and these are a block
- * of whole rows. */
+/* Where L2 has 2 MiB, four tiles of rows are a stream, or two if threads have too few columns and
+ * blocks of k cannot be shared; of more, B is packed on its way, by a thread that has its columns
+ * for itself, and these are a block of whole rows. */
 static void test_few_rows_far_off(void)
 {
     tg_limits l = large_l2;
@@ -63,7 +63,8 @@ static void test_few_rows_far_off(void)
                 const tg_problem p = problem_of((asked){m, 2560, 2560, 1}, type);
                 tg_plan plan = TG_PLAN_INIT;
                 CHECK(tg_choose(&p, &l, NULL, &plan));
-                CHECK_SAY(plan.b_in_place == (m == 16 || (m == 32 && l.units == 1)),
+                const int is_split = type == TG_F32 && l.units > 1;
+                CHECK_SAY(plan.b_in_place == (m == 16 || (m == 32 && (l.units == 1 || is_split))),
                           "%lldx2560x2560 %s, %d threads: B is read in streams, or not",
                           (long long)m, tg_type_name(type), l.units);
                 CHECK_SAY(plan.b_in_place || l.units > 1 || plan.tile.block.n >= 1024,
@@ -119,6 +120,51 @@ static void test_strips(void)
                   "%lldx%lldx%lld %s, %d threads: %d x %d strips", (long long)p.m, (long long)p.n,
                   (long long)p.k, tg_type_name(p.a.type), l.units, plan.strips.m, plan.strips.n);
     }
+}
+
+/* Strips end within tiles where these would leave them uneven, and where no other thread writes the
+ * lines of C that they end in. */
+static void test_even_strips(void)
+{
+    CHECK(tg_strip_grain(100, 2, 8, 1) == 1 && tg_strip_grain(1000, 16, 48, 16) == 16);
+    CHECK(tg_strip_grain(4128, 2, 48, 16) == 48 && tg_strip_grain(1000, 1, 48, 16) == 48);
+    CHECK(tg_largest_strip(1000, 16, 16) == 64 && tg_largest_strip(20, 3, 48) == 20);
+    tg_limits l = small_l2;
+    l.units = 2;
+    for (int64_t size = 99; size <= 101; size++) {
+        const tg_problem p = problem_of((asked){size, size, size, 1}, TG_F64);
+        tg_plan plan = TG_PLAN_INIT;
+        CHECK(tg_choose(&p, &l, NULL, &plan));
+        CHECK_SAY(plan.strips.m == 2 && plan.strips.n == 1, "%lld cubed: %d x %d strips",
+                  (long long)size, plan.strips.m, plan.strips.n);
+    }
+}
+
+/* Threads share blocks of k where strips of a far B would be narrow, if few rows are worth it. */
+static void test_splits(void)
+{
+    static const struct {
+        asked s;
+        int units, splits[2]; /* with a large L2, and a small one */
+    } cases[] = {{{4, 4096, 4096, 1}, 16, {8, 1}},  {{4, 4096, 16384, 1}, 16, {29, 29}},
+                 {{16, 4096, 4096, 1}, 16, {8, 1}}, {{17, 4096, 4096, 1}, 16, {8, 1}},
+                 {{4, 4096, 4096, 1}, 2, {1, 8}},   {{5, 4096, 4096, 1}, 2, {1, 1}},
+                 {{4, 4096, 4096, 1}, 1, {1, 1}},   {{4, 4096, 512, 1}, 4, {1, 1}},
+                 {{4, 1000, 16384, 1}, 4, {1, 1}},  {{4, 8192, 16384, 1}, 4, {1, 29}},
+                 {{4, 16384, 16384, 1}, 4, {1, 1}}, {{4, 4096, 4096, 2}, 16, {1, 1}},
+                 {{16, 2048, 1024, 1}, 16, {1, 1}}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int small = 0; small < 2; small++) {
+            const tg_problem p = problem_of(cases[i].s, TG_F32);
+            tg_limits l = small ? small_l2 : large_l2;
+            tg_plan plan = TG_PLAN_INIT;
+            l.units = cases[i].units;
+            CHECK(tg_choose(&p, &l, NULL, &plan));
+            CHECK_SAY(plan.splits == cases[i].splits[small],
+                      "%lldx%lldx%lld, %d threads, L2 is %s: %d splits", (long long)p.m,
+                      (long long)p.n, (long long)p.k, l.units, small ? "small" : "large",
+                      plan.splits);
+        }
 }
 
 /* Tiles read lines of A where they are, if they are needed seldom, or have room in L1. */
@@ -277,6 +323,8 @@ void choose_cpu(void)
     test_many_rows();
     test_far_c();
     test_strips();
+    test_even_strips();
+    test_splits();
     test_lines();
     test_flat_and_turned();
     test_even_rows();

@@ -387,6 +387,39 @@ static void run_few_rows(tg_context *ctx, const char *backend)
     }
 }
 
+/* More of B for each thread than is near, in narrow strips: blocks of k are shared, and summed
+ * apart; so they are where columns are ragged, and threads have pieces of two blocks or three. */
+static void run_splits(tg_context *ctx, const char *backend)
+{
+    const tg_limits limits = tg_device_limits(ctx);
+    const int64_t least = limits.l2 >= 2 << 20 ? limits.l2 / 2 : 8 * limits.l2;
+    for (int i = 0; i < 2 * 3; i++) {
+        gemm_case c = case_default(backend);
+        c.type = i % 2 ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "%s", i == 3 ? "TN" : "NN");
+        c.threads = 3 + i;
+        c.m = 1 + i % 4, c.n = (i % 2 ? 1024 : 2048) + 8 * i;
+        c.k = least * c.threads / (c.n * (int64_t)tg_type_size(c.type)) + 1;
+        c.alpha = -1, c.beta = 2;
+        c.workspace = 1;
+        tg_problem p = TG_PROBLEM_INIT;
+        tg_plan plan = TG_PLAN_INIT;
+        p.m = c.m, p.n = c.n, p.k = c.k;
+        p.a = (tg_input){NULL, c.k, 1, 0, c.type};
+        p.b = (tg_input){NULL, c.n, 1, 0, c.type};
+        p.c = (tg_output){NULL, c.n, 1, 0, c.type};
+        tg_force(ctx, NULL);
+        tg_set_threads(ctx, c.threads);
+        const int is_split = tg_pick(ctx, &p, &plan) == TG_OK && plan.splits > 1;
+        CHECK_SAY(is_split || limits.vec_bytes < 32, "%lldx%lldx%lld: %d splits", (long long)c.m,
+                  (long long)c.n, (long long)c.k, plan.splits);
+        tg_set_threads(ctx, 0);
+        if (i == 4)
+            c.way = WAY_GROUPED, c.batch = 2, c.share = 2, c.workspace = 0;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+}
+
 /* Small enough to be a step or two of a kernel, alone and a few of them. */
 static void run_small(tg_context *ctx, const char *backend)
 {
@@ -488,6 +521,7 @@ int main(int argc, char **argv)
     run_random(ctx, backend, &e);
     if (strcmp(backend, "cpu") == 0) {
         run_few_rows(ctx, backend);
+        run_splits(ctx, backend);
         run_small(ctx, backend);
         run_items(ctx, backend);
         run_packed(ctx, backend);

@@ -123,6 +123,15 @@ typedef struct tg_rows {
     int height; /* of a tall one */
 } tg_rows;
 
+/* What kernels fetch of a B that is read in streams: of each panel the rows that come next, all
+ * tiles together as many rows as they read, or the same rows some way along them. */
+typedef enum tg_fetching {
+    TG_FETCHES_NOTHING,
+    TG_FETCHES_BELOW,
+    TG_FETCHES_LOTS,
+    TG_FETCHES_ALONG
+} tg_fetching;
+
 /* What all threads know of a call. */
 typedef struct tg_job {
     const tg_problem *p;
@@ -142,6 +151,9 @@ typedef struct tg_job {
     int64_t a_bytes, b_bytes;     /* of staging for one team */
     int64_t sums_row, sums_bytes; /* of sums beside C; 0 if C takes them itself */
     int64_t plane;                /* bytes of sums, of which there may be two */
+    int splits;                   /* blocks of k that threads share, and sum apart; or 1: */
+    int64_t apart_row;            /* elements of a row of such sums, */
+    int64_t apart_bytes;          /* and bytes of a block's */
     int64_t cells;                /* of C: batch x strips */
     tg_mn strips, grain;          /* along m and n; what their edges are multiples of, */
     int64_t pieces_m, pieces_n;   /* and how many */
@@ -157,12 +169,11 @@ typedef struct tg_job {
     int is_streamed;              /* few rows, and B is read once, along its rows, */
     int64_t stream_rows;          /* so many at a time, */
     int goes_down;                /* panel by panel, not tile by tile of rows, */
-    int fetches_lots;             /* while as many are fetched, by all tiles together, */
-    int fetches_along;            /* or rows are, some way along them, */
+    tg_fetching fetching;         /* while others come, */
     tg_type stream_type;          /* which kernels convert, or 0, */
     int is_c_beside;              /* into a copy of a C that kernels cannot have as it is, */
     tg_turned turned;             /* or there are few lines of one, and many of the other, */
-    int fetches;                  /* does the kernel fetch what comes next? turned: so many words */
+    int ahead;                    /* which are fetched so many words ahead, if that is not 0 */
     const tg_item *items;         /* their data; NULL: batch items, so many bytes apart: */
     int64_t a_item, b_item, c_item;
 } tg_job;

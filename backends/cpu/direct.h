@@ -152,7 +152,7 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
                  .rows = (int)few,
                  .k = p->k,
                  .slice = j->slice,
-                 .ahead = j->fetches,
+                 .ahead = j->ahead,
                  .alpha = p->alpha,
                  .beta = p->beta};
     const int64_t streams = s.b_row * bytes % PAGE == 0 ? STREAMS / 2 : STREAMS;
@@ -337,9 +337,17 @@ static void run_down(const tg_job *j, tg_step s, coming *x)
     }
 }
 
-static void multiply_streaming(const tg_job *j, const team *t, tg_item item, range cols)
+/* Where the sums of a block of k are that is not the first. */
+static char *sums_apart(const tg_job *j, const team *t, int64_t block)
+{
+    return t->apart + (block - 1) * j->apart_bytes;
+}
+
+/* Over all of k, or over a block of it whose sums are made apart. */
+static void multiply_streaming(const tg_job *j, const team *t, tg_item item, range cols, range ks)
 {
     enum { ALONG = 512 }; /* bytes */
+    const int is_apart = ks.begin > 0, is_in_lots = j->fetching == TG_FETCHES_LOTS;
     const tg_problem *p = j->p;
     const int64_t bytes = j->sum_bytes, block_k = j->slice;
     const int64_t rows_at_once =
@@ -354,13 +362,13 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
     x.copies_a = x.converts || (p->a.col_stride != 1 && !j->words) || j->goes_down;
     tg_step s = {.a_col = 1,
                  .c_row = j->is_c_beside ? j->sums_row : p->c.row_stride,
-                 .sums_row = j->sums_row,
-                 .coming_row = j->fetches_lots ? LINE : p->b.row_stride * x.b_bytes,
+                 .sums_row = is_apart ? j->apart_row : j->sums_row,
+                 .coming_row = is_in_lots ? LINE : p->b.row_stride * x.b_bytes,
                  .coming_next = panel * x.b_bytes,
                  .b_next = panel,
                  .c_next = panel,
                  .sums_next = panel,
-                 .coming_lines = j->fetches_lots ? 1 : 2,
+                 .coming_lines = is_in_lots ? 1 : 2,
                  .alpha = j->add ? 1 : p->alpha};
     for (int64_t n = cols.begin; n < cols.end; n += j->tile.block.n) {
         const int64_t n_end = tg_min(cols.end, n + j->tile.block.n);
@@ -370,13 +378,14 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
             j->isa->widen[p->c.type - 1](x.beside, j->sums_row, 1, x.c, p->c.row_stride,
                                          p->c.col_stride, p->m, x.columns);
         char *const c = j->is_c_beside ? x.beside : x.c;
-        for (int64_t k = 0; k < p->k; k += s.k) {
+        for (int64_t k = ks.begin; k < ks.end; k += s.k) {
             const int64_t k_end = tg_min(p->k, tg_round_down(k, block_k) + block_k);
+            char *const sums = is_apart ? sums_apart(j, t, k / block_k) + n * bytes : t->sums;
             s.k = tg_min(rows_at_once, k_end - k);
             if (j->stream_type && k + s.k == k_end && s.k > TG_STREAMED)
                 s.k = tg_round_down(s.k - 1, TG_STREAMED); /* a sum ends in a short piece */
             s.begins_with_sums = k % block_k > 0;
-            s.leaves_sums = k + s.k < k_end;
+            s.leaves_sums = is_apart || k + s.k < k_end;
             s.beta = j->add ? 0 : k < block_k ? p->beta : 1;
             read_a(j, t, &x, item.a, k, &s);
             coming lot = k + s.k < p->k ? find_lot(j, item, cols, n, k + s.k)
@@ -388,13 +397,15 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                 const int runs_on = is_there && !j->words && !j->goes_down;
                 s.more = runs_on ? tg_max(0, (n_end - at) / panel - 1) : 0;
                 s.c = c + (at - n) * bytes;
-                s.sums = t->sums + (at - n) * (j->goes_down ? p->m : 1) * bytes;
-                s.coming = j->fetches_along && is_there ? (const char *)s.b + ALONG : NULL;
-                if (j->fetches && !j->fetches_lots && is_there && k + 2 * s.k <= p->k)
+                s.sums = sums + (at - n) * (j->goes_down ? p->m : 1) * bytes;
+                s.coming = NULL;
+                if (j->fetching == TG_FETCHES_ALONG && is_there)
+                    s.coming = (const char *)s.b + ALONG;
+                if (j->fetching == TG_FETCHES_BELOW && is_there && k + 2 * s.k <= p->k)
                     s.coming = (const char *)s.b + s.k * s.coming_row;
                 coming below = {.at = s.coming, .left = s.coming ? 2 : 0, .next = 2 * LINE};
                 if (j->goes_down) {
-                    run_down(j, s, j->fetches_lots ? &lot : &below);
+                    run_down(j, s, is_in_lots ? &lot : &below);
                     continue;
                 }
                 run_rows(j, run, s, x.b_bytes);
@@ -403,6 +414,52 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                 finish_slice(j, &x, k < block_k, k + s.k == p->k);
         }
     }
+}
+
+/* C takes the sums of blocks of k that were made apart, in their order. */
+static void add_sums(const tg_job *j, const team *t, tg_item item, range cols)
+{
+    const tg_problem *p = j->p;
+    const int64_t panel = j->tile.thread.n;
+    for (int64_t n = cols.begin; n < cols.end; n += panel)
+        for (int64_t block = 1; block < j->splits; block++) {
+            char *const c = (char *)item.c + n * j->bytes;
+            const tg_step s = {.a = c, /* no k of it */
+                               .b = c,
+                               .c = c,
+                               .c_row = p->c.row_stride,
+                               .sums = sums_apart(j, t, block) + n * j->bytes,
+                               .sums_row = j->apart_row,
+                               .begins_with_sums = 1,
+                               .columns = (int)tg_min(panel, cols.end - n),
+                               .alpha = p->alpha,
+                               .beta = 1};
+            run_rows(j, j->kernel.run, s, j->bytes);
+        }
+}
+
+/* Blocks of k, one after the other, are a long row of panels, of which each thread has its share:
+ *
+ *     block 0  | 0         | 1         | 2 |
+ *     block 1  | 2     | 3         | 4     |     three blocks, seven threads
+ *     block 2  | 4 | 5         | 6         |
+ */
+static void multiply_splits(const tg_job *j, const team *t, tg_item item, int me, int threads)
+{
+    const tg_problem *p = j->p;
+    const int64_t line = j->tile.thread.n, panels = tg_ceil_div(p->n, line);
+    const int64_t all = j->splits * panels, end = (me + 1) * all / threads;
+    for (int64_t at = me * all / threads, next; at < end; at = next) {
+        const int64_t block = at / panels, before = block * panels;
+        next = tg_min(end, before + panels);
+        const range cols = {(at - before) * line, tg_min(p->n, (next - before) * line)};
+        const range ks = {block * j->slice, tg_min(p->k, (block + 1) * j->slice)};
+        multiply_streaming(j, t, item, cols, ks);
+    }
+    wait_for(&(team){.size = threads});
+    const range own = {me * panels / threads * line,
+                       tg_min(p->n, (me + 1) * panels / threads * line)};
+    add_sums(j, t, item, own);
 }
 
 #endif

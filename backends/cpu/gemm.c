@@ -76,7 +76,8 @@ size_t tg_cpu_workspace(const tg_context *ctx, const tg_problem *p, const tg_pla
         return 0;
     const tg_job j = job_of(((const tg_cpu *)ctx->device)->isa, &ctx->limits, p, plan);
     const int64_t teams = j.is_each_alone ? plan->threads : 1;
-    return (size_t)(teams * team_bytes(&j) + plan->threads * (corner_bytes(&j) + TAKEN_BYTES));
+    return (size_t)(teams * team_bytes(&j) + plan->threads * (corner_bytes(&j) + TAKEN_BYTES) +
+                    (j.splits - 1) * j.apart_bytes);
 }
 
 tg_status tg_cpu_pack(tg_context *ctx, const tg_problem *p, const tg_plan *plan, void *panels)
@@ -165,21 +166,26 @@ static void run_cells(const tg_job *j, const tg_plan *plan, char *workspace, int
     const int alone = j->is_each_alone;
     char *own = workspace + (alone ? me : 0) * team_bytes(j);
     char *corners = workspace + (alone ? plan->threads : 1) * team_bytes(j);
+    char *taken = corners + plan->threads * corner_bytes(j);
     const team t = {.me = alone ? 0 : me,
                     .size = alone ? 1 : threads,
                     .a = own,
                     .b = own + stages_of(j) * j->a_bytes,
                     .sums = own + stages_of(j) * (j->a_bytes + j->b_bytes),
                     .corner = corners + me * corner_bytes(j),
-                    .taken =
-                        corners + plan->threads * corner_bytes(j) + (alone ? me : 0) * TAKEN_BYTES};
+                    .taken = taken + (alone ? me : 0) * TAKEN_BYTES,
+                    .apart = taken + plan->threads * TAKEN_BYTES};
+    if (j->splits > 1) {
+        multiply_splits(j, &t, item_at(j, 0), me, threads);
+        return;
+    }
     for (int64_t cell = alone ? me : 0; cell < j->cells; cell += alone ? threads : 1) {
         range rows, cols;
         if (cell > 0)
             wait_for(&t); /* the cell before it is read */
         const tg_item item = cell_at(j, cell, &rows, &cols);
         if (j->is_streamed)
-            multiply_streaming(j, &t, item, cols);
+            multiply_streaming(j, &t, item, cols, (range){0, j->p->k});
         else if (j->turned && j->words)
             multiply_lines(j, &t, item, cols);
         else if (j->turned)
@@ -238,7 +244,9 @@ tg_status tg_cpu_gemm_items(tg_context *ctx, const tg_problem *p, const tg_plan 
                             const tg_item *items, int64_t count)
 {
     tg_problem item = *p;
-    tg_job j = job_of(((const tg_cpu *)ctx->device)->isa, &ctx->limits, &item, plan);
+    tg_plan own = *plan;
+    own.splits = 1; /* k of many items is not shared */
+    tg_job j = job_of(((const tg_cpu *)ctx->device)->isa, &ctx->limits, &item, &own);
     if (p->batch == 1) {
         j.items = items;
         j.cells = count * j.strips.m * j.strips.n;

@@ -78,6 +78,11 @@ static tg_turned turned_of(const tg_job *j)
                  : TG_NOT_TURNED;
 }
 
+static int64_t columns_of_strip(const tg_job *j)
+{
+    return tg_ceil_div(tg_max(j->p->n, 1), j->strips.n);
+}
+
 /* Of so many words of a line, if it is fetched at all. One core waits for memory, and not for the
  * instructions that fetch, if its vectors have 64 bytes; but most do well by themselves if all
  * lines begin where pages do. Those with a large L2 do not, nor do two of them, and like short runs
@@ -94,35 +99,49 @@ static int turned_run(const tg_job *j, const tg_limits *l)
     return fetches ? (is_large ? 8 : 16) * LINE / (int)j->bytes : 0;
 }
 
-/* Does what a thread has of a stream's B stay in caches? */
+/* So many rows of a stream's B, as a thread has them, are so many times as large as L2. */
+static int64_t rows_of_l2(const tg_job *j, const tg_limits *l, int times)
+{
+    return times * l->l2 / j->bytes / columns_of_strip(j);
+}
+
+/* Does what a thread has of it stay in caches? */
 static int is_stream_near(const tg_job *j, const tg_limits *l)
 {
-    const int64_t columns = tg_ceil_div(tg_max(j->p->n, 1), j->strips.n);
-    return j->p->k <= 8 * l->l2 / j->bytes / columns;
+    return j->splits == 1 && j->p->k <= rows_of_l2(j, l, 8);
+}
+
+/* With a large L2, panel by panel: its sums stay in L1. */
+static int may_go_down(const tg_job *j, const tg_limits *l)
+{
+    return j->is_streamed && !j->words && tg_has_large_l2(l) && l->vec_bytes >= 64 &&
+           j->p->m > j->tile.thread.m;
 }
 
 /* Few cores follow as many rows of B as make sums worth their way to L2 and back: if it comes from
- * memory, and not for one or two rows alone, the kernel fetches it. */
-static int fetches_stream(const tg_job *j, const tg_limits *l)
+ * memory, and not for one or two rows alone, the kernel fetches it. With vectors of 32 bytes, rows
+ * of a B that is more than four times as large as L2 are fetched some way along them; but for up to
+ * four rows of A the core does that by itself. All do so with the rows of blocks of k, which are
+ * read from end to end. */
+static tg_fetching fetching_of(const tg_job *j, const tg_limits *l)
 {
-    return j->is_streamed && !j->words && l->vec_bytes >= 64 && j->p->m > 2 &&
-           (j->fetches_lots || !is_stream_near(j, l));
-}
-
-/* With vectors of 32 bytes, rows of a B that is more than four times as large as L2 are fetched
- * some way along them; but for up to four rows of A the core does that by itself. */
-static int fetches_along(const tg_job *j, const tg_limits *l)
-{
-    const int64_t columns = tg_ceil_div(tg_max(j->p->n, 1), j->strips.n);
-    return j->is_streamed && !j->words && l->vec_bytes == 32 && j->p->m > TG_TURNED_ROWS &&
-           j->p->k > 4 * l->l2 / j->bytes / columns;
+    const int64_t m = j->p->m;
+    if (!j->is_streamed || j->words || j->splits > 1)
+        return TG_FETCHES_NOTHING;
+    if (may_go_down(j, l) && m > TG_STREAM_TILES * j->tile.thread.m)
+        return TG_FETCHES_LOTS;
+    if (l->vec_bytes >= 64)
+        return m > 2 && !is_stream_near(j, l) ? TG_FETCHES_BELOW : TG_FETCHES_NOTHING;
+    return l->vec_bytes == 32 && m > TG_TURNED_ROWS && j->p->k > rows_of_l2(j, l, 4)
+               ? TG_FETCHES_ALONG
+               : TG_FETCHES_NOTHING;
 }
 
 /* A lot has as many rows as a row of a block has lines, so that each tile fetches one. Blocks are
  * even. */
 static int64_t columns_of_lot(const tg_job *j)
 {
-    const int64_t panel = j->tile.thread.n, columns = tg_ceil_div(j->p->n, j->strips.n);
+    const int64_t panel = j->tile.thread.n, columns = columns_of_strip(j);
     const int64_t bytes = (int64_t)tg_type_size(j->p->b.type);
     const int64_t most = tg_max(panel, tg_round_down(TG_LOT * LINE / bytes, panel));
     return tg_round_up(tg_ceil_div(columns, tg_ceil_div(columns, most)), panel);
@@ -138,14 +157,14 @@ static int64_t stream_rows_of(const tg_job *j, const tg_limits *l)
     const int is_beyond = tg_has_large_l2(l) && p->k > l->l2 / j->bytes / tg_max(p->n, 1);
     const int is_narrow = l->vec_bytes < 64 && p->m > j->tile.thread.m;
     const int64_t near = is_narrow ? TG_STREAMED_NEAR / 4 : TG_STREAMED_NEAR;
-    if (j->fetches_lots)
+    if (j->fetching == TG_FETCHES_LOTS)
         return tg_round_up(tg_ceil_div(j->tile.block.n * (int64_t)tg_type_size(p->b.type), LINE),
                            TG_STREAMED);
     if (is_stream_near(j, l))
         return is_beyond ? tg_clamp(tg_round_down(in_pages, TG_STREAMED), 32, near) : near;
     if (p->m <= TG_TURNED_ROWS)
         return TG_STREAMED;
-    return j->fetches ? 4 * TG_STREAMED : 2 * TG_STREAMED;
+    return j->fetching == TG_FETCHES_BELOW ? 4 * TG_STREAMED : 2 * TG_STREAMED;
 }
 
 /* Of small items in a row that come from beyond L2, each is fetched while the one before it is
@@ -177,6 +196,51 @@ static int64_t turned_bytes(const tg_job *j)
                : tg_round_up((is_b ? p->m : p->n) * p->k * j->bytes, 64);
 }
 
+/* Does the plan say how C is cut? */
+static int is_cut(const tg_job *j)
+{
+    return tg_is_cut(j->plan) && !j->turned && !j->is_streamed && j->p->k > 0;
+}
+
+/* With nothing to stage together, or too little, each thread takes a strip of its own; but of many
+ * items whole ones. Strips end where tiles do, or, if nothing keeps them from it, where finer
+ * grains do. */
+static void find_strips(tg_job *j)
+{
+    enum { MANY = 16 }; /* for a thread: one more or less is no matter */
+    const tg_problem *p = j->p;
+    const tg_plan *plan = j->plan;
+    const tg_tile *t = &j->tile;
+    const int a_packed = (p->flags & TG_A_PACKED) != 0, b_packed = (p->flags & TG_B_PACKED) != 0;
+    const int streams = j->turned || j->is_streamed, is_turned_a = j->turned == TG_TURNED_A;
+    const int in_place =
+        streams || ((plan->a_in_place || a_packed) &&
+                    (plan->b_in_place || b_packed || j->copies_b) && j->kernel.grain);
+    const int is_own = in_place || is_cut(j);
+    const int is_fine = is_own && j->kernel.grain && !j->words && !j->stream_type &&
+                        (int64_t)tg_type_size(p->a.type) == j->bytes;
+    tg_mn grain = is_own ? t->thread : (tg_mn){t->block.m, t->block.n};
+    if (is_turned_a && !j->words)
+        grain.m = t->vec;
+    const tg_mn fine = {is_fine && !a_packed && !is_turned_a ? 1 : grain.m,
+                        is_fine && !b_packed ? t->vec : grain.n};
+    const int64_t pieces_m = tg_ceil_div(p->m, grain.m);
+    const int64_t pieces_n = tg_ceil_div(p->n, streams ? fine.n : grain.n);
+    const int is_of_rows = streams ? is_turned_a : pieces_m >= pieces_n;
+    if (is_cut(j))
+        j->strips =
+            (tg_mn){(int)tg_min(plan->strips.m, pieces_m), (int)tg_min(plan->strips.n, pieces_n)};
+    else if (p->k > 0 && j->splits == 1 && p->batch < MANY * plan->threads &&
+             (in_place ||
+              2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads))
+        *(is_of_rows ? &j->strips.m : &j->strips.n) =
+            (int)tg_min(plan->threads, is_of_rows ? pieces_m : pieces_n);
+    j->grain.m = tg_strip_grain(p->m, j->strips.m, grain.m, fine.m);
+    j->grain.n = tg_strip_grain(p->n, j->strips.n, grain.n, fine.n);
+    j->pieces_m = tg_ceil_div(p->m, j->grain.m);
+    j->pieces_n = tg_ceil_div(p->n, j->grain.n);
+}
+
 static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
                      const tg_plan *plan)
 {
@@ -189,7 +253,8 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
                 .add = p->c.type == TG_I32 && plan->tile.inst.k == 1 ? isa->add : NULL,
                 .bytes = tg_kernel_bytes(p->a.type, *l, plan->tile),
                 .sum_bytes = is_f64 ? sizeof(double) : sizeof(float),
-                .strips = {1, 1}};
+                .strips = {1, 1},
+                .splits = 1};
     const int a_packed = (p->flags & TG_A_PACKED) != 0, b_packed = (p->flags & TG_B_PACKED) != 0;
     if (p->batch > 1) {
         j.a_item = a_packed ? 0 : p->a.batch_stride * (int64_t)tg_type_size(p->a.type);
@@ -225,47 +290,23 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         j.a_bytes = j.turned ? turned_bytes(&j) : 0;
         j.b_bytes = j.copies_b ? p->k * copied_row * j.bytes : 0;
     }
-    /* With nothing to stage together, or too little, each thread takes a strip of its own; but of
-     * many items whole ones. */
-    enum { MANY = 16 }; /* for a thread: one more or less is no matter */
-    const int in_place = j.is_streamed || j.turned ||
-                         ((plan->a_in_place || a_packed) &&
-                          (plan->b_in_place || b_packed || j.copies_b) && j.kernel.grain);
     j.a_bytes = a_packed ? 0 : j.a_bytes;
     j.b_bytes = b_packed ? 0 : j.b_bytes;
-    const int streams = j.turned || j.is_streamed;
-    const int is_cut = tg_is_cut(plan) && !streams && p->k > 0;
-    const int of_tiles = j.turned && j.words;
-    j.grain = streams && !of_tiles             ? (tg_mn){t->warp.m, t->warp.n}
-              : in_place || is_cut || of_tiles ? t->thread
-                                               : (tg_mn){t->block.m, t->block.n};
-    j.pieces_m = tg_ceil_div(p->m, j.grain.m);
-    j.pieces_n = tg_ceil_div(p->n, j.grain.n);
-    const int is_of_rows = streams ? j.turned == TG_TURNED_A : j.pieces_m >= j.pieces_n;
-    if (is_cut)
-        j.strips = (tg_mn){(int)tg_min(plan->strips.m, j.pieces_m),
-                           (int)tg_min(plan->strips.n, j.pieces_n)};
-    else if (p->k > 0 && p->batch < MANY * plan->threads &&
-             (in_place ||
-              2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads))
-        *(is_of_rows ? &j.strips.m : &j.strips.n) =
-            (int)tg_min(plan->threads, is_of_rows ? j.pieces_m : j.pieces_n);
-    const int may_go_down =
-        j.is_streamed && !j.words && tg_has_large_l2(l) && l->vec_bytes >= 64 && p->m > t->thread.m;
-    j.fetches_lots = may_go_down && p->m > TG_STREAM_TILES * t->thread.m;
-    j.fetches = j.turned ? turned_run(&j, l) : fetches_stream(&j, l);
-    j.fetches_along = fetches_along(&j, l);
-    j.goes_down = may_go_down && j.fetches;
-    if (j.fetches_lots)
+    j.splits = j.is_streamed ? plan->splits : 1;
+    find_strips(&j);
+    j.ahead = j.turned ? turned_run(&j, l) : 0;
+    j.fetching = fetching_of(&j, l);
+    j.goes_down = may_go_down(&j, l) && j.fetching;
+    if (j.fetching == TG_FETCHES_LOTS)
         j.tile.block.n = (int)columns_of_lot(&j);
-    else if (j.is_streamed && j.fetches) /* a page at a time: sums of more rows are not near */
+    else if (j.fetching == TG_FETCHES_BELOW) /* a page at a time: sums of more are not near */
         j.tile.block.n = (int)tg_round_down(PAGE / j.bytes, t->thread.n);
     else if (j.is_streamed) /* along its rows as far as the sums of all columns stay near */
         j.tile.block.n = (int)tg_max(
             t->block.n, tg_round_down(l->l2 / 4 / j.sum_bytes / tg_max(p->m, 1), TG_STREAM_PANEL));
     j.cells = p->batch * j.strips.m * j.strips.n;
     j.is_each_alone =
-        j.cells >= plan->threads || is_cut || j.is_direct || j.is_streamed || j.turned;
+        j.cells >= plan->threads || is_cut(&j) || j.is_direct || j.is_streamed || j.turned;
     j.step = (tg_step){.k = p->k,
                        .a_row = p->a.row_stride,
                        .a_col = p->a.col_stride,
@@ -301,6 +342,8 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         const int64_t planes = j.is_c_beside ? 2 : 1;
         j.plane = (j.is_streamed && j.words ? TG_STREAM_ROWS : rows) * j.sums_row * j.sum_bytes;
         j.sums_bytes = tg_round_up(planes * j.plane, 64);
+        j.apart_row = tg_round_up(p->n, TG_STREAM_PANEL) + 16;
+        j.apart_bytes = tg_round_up(p->m * j.apart_row * j.sum_bytes, 64);
     }
     return j;
 }

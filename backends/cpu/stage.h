@@ -19,6 +19,7 @@ typedef struct team {
     int me, size;
     char *a, *b;  /* staged [panel][block.k][thread.m] and [panel][block.k][thread.n] */
     char *sums;   /* of the cell's rows and a block's columns */
+    char *apart;  /* of all C, for each block of k but the first, if those are summed apart */
     char *corner; /* one thread tile of C, for the ragged edge */
     char *taken;  /* of each thread's share of a block, so many pieces */
 } team;
