@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "gemm.h"
+#include "reads.h"
 
 tg_status tg_problem_check(tg_context *ctx, const tg_problem *given)
 {

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "gemm.h"
+#include "reads.h"
 
 _Static_assert(sizeof(tg_packed) % 64 == 0, "panels are aligned like the head");
 

@@ -18,7 +18,7 @@
  * The constants are those of the cores with two FMA units of today; only their ratios matter. */
 #include <math.h>
 
-#include "gemm.h"
+#include "reads.h"
 
 static const double fmas_per_cycle = 2, fmas_not_overlapped = 1.5, fma_latency = 4;
 static const double cycles_per_load = 0.2;

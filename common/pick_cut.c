@@ -2,7 +2,7 @@
  *
  * The chooser's last step: the blocks and warps of the tile that it took, cut to what the threads
  * have of the problem, each alone or all together. */
-#include "gemm.h"
+#include "reads.h"
 
 /* What the slowest thread takes, in multiplications of a tile, if warp tiles are dealt out row by
  * row: its own tiles, and the panels that others staged, which come at some bytes a cycle: moved

@@ -4,7 +4,7 @@
 #ifndef TEST_CHOOSE_H
 #define TEST_CHOOSE_H
 
-#include "gemm.h"
+#include "reads.h"
 
 typedef struct asked {
     int64_t m, n, k, batch;

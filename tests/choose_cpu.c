@@ -160,7 +160,8 @@ static void test_splits(void)
             tg_plan plan = TG_PLAN_INIT;
             l.units = cases[i].units;
             CHECK(tg_choose(&p, &l, NULL, &plan));
-            CHECK_SAY(plan.splits == cases[i].splits[small],
+            CHECK_SAY(plan.splits == cases[i].splits[small] &&
+                          plan.splits == tg_stream_splits(&p, &plan, &l),
                       "%lldx%lldx%lld, %d threads, L2 is %s: %d splits", (long long)p.m,
                       (long long)p.n, (long long)p.k, l.units, small ? "small" : "large",
                       plan.splits);

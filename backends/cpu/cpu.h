@@ -4,7 +4,7 @@
 #ifndef TG_CPU_H
 #define TG_CPU_H
 
-#include "gemm.h"
+#include "reads.h"
 
 #define TG_X(name, value, text, ctype) +1
 enum { TG_TYPES = 0 TG_TYPE_LIST(TG_X) };

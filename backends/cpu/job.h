@@ -78,24 +78,27 @@ static tg_turned turned_of(const tg_job *j)
                  : TG_NOT_TURNED;
 }
 
+/* That a thread has: of blocks of k, as many elements as if it had all of it. */
 static int64_t columns_of_strip(const tg_job *j)
 {
-    return tg_ceil_div(tg_max(j->p->n, 1), j->strips.n);
+    return tg_ceil_div(tg_max(j->p->n, 1), j->splits > 1 ? j->plan->threads : j->strips.n);
 }
 
 /* Of so many words of a line, if it is fetched at all. One core waits for memory, and not for the
  * instructions that fetch, if its vectors have 64 bytes; but most do well by themselves if all
- * lines begin where pages do. Those with a large L2 do not, nor do two of them, and like short runs
- * better. */
+ * lines begin where pages do. Those with a large L2 do not, nor do two of them, nor more of what no
+ * cache holds, and like short runs better. */
 static int turned_run(const tg_job *j, const tg_limits *l)
 {
     const tg_problem *p = j->p;
     const int is_b = j->turned == TG_TURNED_B, is_large = tg_has_large_l2(l);
-    const int64_t lines = is_b ? p->n : p->m;
+    const int64_t all = (is_b ? p->n : p->m) * p->k * j->bytes;
     const int64_t stride = is_b ? p->b.col_stride : p->a.row_stride;
     const int64_t page = PAGE / (int64_t)tg_type_size(p->a.type);
-    const int fetches = l->vec_bytes >= 64 && j->plan->threads <= (is_large ? 2 : 1) &&
-                        (is_large || stride % page != 0) && lines * p->k * j->bytes > 24 * l->l2;
+    const int is_for_few = j->plan->threads <= (is_large ? 2 : 1) && all > 24 * l->l2;
+    const int is_for_all = is_large && l->l3 > 0 && all > l->l3;
+    const int fetches =
+        l->vec_bytes >= 64 && (is_large || stride % page != 0) && (is_for_few || is_for_all);
     return fetches ? (is_large ? 8 : 16) * LINE / (int)j->bytes : 0;
 }
 
@@ -105,10 +108,10 @@ static int64_t rows_of_l2(const tg_job *j, const tg_limits *l, int times)
     return times * l->l2 / j->bytes / columns_of_strip(j);
 }
 
-/* Does what a thread has of it stay in caches? */
+/* Does what a thread has of it stay in caches; or, of blocks of k, in L2? */
 static int is_stream_near(const tg_job *j, const tg_limits *l)
 {
-    return j->splits == 1 && j->p->k <= rows_of_l2(j, l, 8);
+    return j->splits > 1 ? j->p->k < rows_of_l2(j, l, 1) : j->p->k <= rows_of_l2(j, l, 8);
 }
 
 /* With a large L2, panel by panel: its sums stay in L1. */
