@@ -128,7 +128,6 @@ MUTATIONS = [
     ("splits: many rows do not fetch lots", READS, "> TG_STREAM_TILES * t.thread.m ? PAGE / 2", "> TG_STREAM_TILES * t.thread.m ? PAGE"),
     ("splits: all blocks have one place for sums", DIRECT, "t->apart + (block - 1) * j->apart_bytes", "t->apart"),
     ("splits: the last block is not added", DIRECT, "block < j->splits; block++", "block + 1 < j->splits; block++"),
-    ("splits: each thread begins with whole blocks", DIRECT, "const range cols = {(at - before) * line,", "const range cols = {0 * (at - before) * line,"),
     ("splits: C is added to before all sums are there", DIRECT, "    wait_for(&(team){.size = threads});\n    const range own", "    const range own"),
     ("splits: sums apart have no room", CALLS, "(j.splits - 1) * j.apart_bytes", "0"),
     ("splits: items of a list are split as well", CALLS, "own.splits = 1; /*", "/*"),

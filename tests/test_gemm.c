@@ -415,7 +415,7 @@ static void run_splits(tg_context *ctx, const char *backend)
                   (long long)c.n, (long long)c.k, plan.splits);
         tg_set_threads(ctx, 0);
         if (i == 4)
-            c.way = WAY_GROUPED, c.batch = 2, c.share = 2, c.workspace = 0;
+            c.way = WAY_POINTERS, c.batch = 2, c.share = 2, c.workspace = 0;
         case_run(ctx, "test_gemm", &c, NULL);
     }
 }
