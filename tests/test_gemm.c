@@ -392,14 +392,16 @@ static void run_few_rows(tg_context *ctx, const char *backend)
 static void run_splits(tg_context *ctx, const char *backend)
 {
     const tg_limits limits = tg_device_limits(ctx);
-    const int64_t least = limits.l2 >= 2 << 20 ? limits.l2 / 2 : 8 * limits.l2;
+    const int is_large = limits.l2 >= 2 << 20;
+    const int64_t least = is_large ? limits.l2 / 2 : 8 * limits.l2;
     for (int i = 0; i < 2 * 3; i++) {
         gemm_case c = case_default(backend);
         c.type = i % 2 ? TG_F64 : TG_F32;
         snprintf(c.kind, sizeof c.kind, "%s", i == 3 ? "TN" : "NN");
         c.threads = 3 + i;
-        c.m = 1 + i % 4, c.n = (i % 2 ? 1024 : 2048) + 8 * i;
+        c.m = is_large ? 3 + 2 * i : 1 + i % 4, c.n = (i % 2 ? 1024 : 2048) + 8 * i;
         c.k = least * c.threads / (c.n * (int64_t)tg_type_size(c.type)) + 1;
+        c.k = c.k < 1600 ? 1600 + i : c.k; /* some blocks of k */
         c.alpha = -1, c.beta = 2;
         c.workspace = 1;
         tg_problem p = TG_PROBLEM_INIT;
