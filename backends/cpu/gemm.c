@@ -4,8 +4,8 @@
  *
  * A problem is first cut into cells (a batch item, a strip of C). Either each thread takes whole
  * cells, or the team works on one after the other. Neither changes a bit of the result. The loops
- * are in loops.h; a product that needs none of them, or is to be read in long streams, is in
- * direct.h; stage.h brings operands to the order of kernels; job.h decides between them. */
+ * are in loops.h; a product that needs none of them is in direct.h, or in streams.h if it is to be
+ * read in long streams; stage.h brings operands to the order of kernels; job.h decides. */
 #include <string.h>
 
 #ifdef _OPENMP

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is to be done for a problem and its plan: which of the ways of direct.h and loops.h takes
- * it, into how many strips C is cut, and what memory that takes. All that a call can know before
- * it starts is found here, once. */
+ * What is to be done for a problem and its plan: which of the ways of direct.h, streams.h and
+ * loops.h takes it, into how many strips C is cut, and what memory that takes. All that a call can
+ * know before it starts is found here, once. */
 #ifndef TG_CPU_JOB_H
 #define TG_CPU_JOB_H
 
 #include <math.h>
 
-#include "direct.h"
 #include "loops.h"
+#include "streams.h"
 
 /* So many products of integers are exact in f32, whatever their order. */
 static int64_t exact_k(tg_type a, tg_type b)
