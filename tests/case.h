@@ -83,4 +83,7 @@ int case_is_known(tg_context *ctx, tg_type type);
  * *words move past the name. Prints why and returns NULL if it does not open. */
 tg_context *case_open(int *count, char ***words, char backend[16]);
 
+/* The cases of test_gemm that are listed by hand (gemm_cpu.c). */
+void gemm_cpu(tg_context *ctx);
+
 #endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Cases of test_gemm for the CPU's ways of its own, listed by hand: few rows, few columns, small
+ * items, packed operands, and what threads share of them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "case.h"
+#include "test.h"
+
+/* Shared out to threads, a few rows and much of B have a way of their own. */
+static void run_few_rows(tg_context *ctx)
+{
+    for (int i = 0; i < 2 * 2 * 16; i++) {
+        gemm_case c = case_default("cpu");
+        c.type = i % 2 ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "%s", i / 2 % 2 ? "NT" : "NN");
+        c.m = 1 + i / 4, c.n = 20, c.k = 100000 / c.m; /* more threads than vectors */
+        c.beta = 2;
+        c.threads = 4;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+    for (int i = 0; i < 2 * 2; i++) { /* strips of rows, and panels of B packed on their way */
+        gemm_case c = case_default("cpu");
+        c.type = i % 2 ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "NN");
+        c.m = 200 + i / 2 * 100, c.n = i % 2 ? 100 : 300, c.k = 300;
+        c.threads = 2;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+    for (int i = 0; i < 2 * 2 * 4 * 3; i++) { /* lines a page apart, or nearly; shifted */
+        gemm_case c = case_default("cpu");
+        c.type = i % 2 ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "NT");
+        c.m = 1 + i / 4 % 4, c.n = 35, c.k = (i % 2 ? 512 : 1024) + i / 2 % 2;
+        c.shift = 5 * (i / 16);
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+    for (int i = 0; i < 2 * 2 * 4 * 4; i++) { /* of halves, in one block of k and in several */
+        gemm_case c = case_default("cpu");
+        const int is_b = i / 2 % 2, few = 1 + i / 4 % 4;
+        c.type = i % 2 ? TG_F16 : TG_BF16;
+        snprintf(c.kind, sizeof c.kind, "%s", is_b ? "NT" : "NN");
+        c.m = is_b ? few : 35, c.n = is_b ? 35 : few, c.k = 64 + i / 16 % 2 * 900 + i / 32 * 11;
+        c.beta = 2;
+        c.shift = i / 4 % 4;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+    for (int i = 0; i < 3 * 2 * 4; i++) { /* rows of B that push one another out of a large L2 */
+        static const tg_type types[] = {TG_F32, TG_F64, TG_F16};
+        gemm_case c = case_default("cpu");
+        c.type = types[i % 3];
+        snprintf(c.kind, sizeof c.kind, "%s", i / 3 % 2 ? "TN" : "NN");
+        c.n = i / 6 % 2 ? 640 : 2043;
+        c.pad[1] = 2048 - (int)c.n;
+        c.m = 17 + 5 * (i / 6), c.k = 600;
+        c.beta = 2;
+        c.threads = c.n > 1000 ? 2 : 1;
+        c.workspace = 1;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+    for (int i = 0; i < 2 * 2 * 8; i++) { /* a B that L2 holds, with not much beside it */
+        gemm_case c = case_default("cpu");
+        c.type = i % 2 ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "%s", i / 2 % 2 ? "TN" : "NN");
+        c.m = 13 + 5 * (i / 4), c.n = 437;
+        c.k = tg_device_limits(ctx).l2 / 10 * 7 / (int64_t)tg_type_size(c.type) / c.n;
+        c.beta = 2;
+        c.workspace = 1;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+    for (int i = 0; i < 2; i++) { /* 16 MiB of B, and more */
+        gemm_case c = case_default("cpu");
+        c.type = i ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "NN");
+        c.m = 13, c.n = i ? 2050 : 4100, c.k = 1100;
+        c.beta = 2;
+        c.workspace = 1;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+    for (int i = 0; i < 2 * tg_tile_count(); i++) { /* more of them than a block has, converted */
+        gemm_case c = case_default("cpu");
+        const int is_byte = i % 2; /* as many of them, in many pieces of k */
+        tg_tile t = tg_tile_at(i / 2);
+        t.warp = t.thread;
+        t.block = (tg_mnk){t.thread.m, 2 * t.thread.n, 8};
+        t.stages = t.slices = 1;
+        tg_tile_print(&t, c.tile, sizeof c.tile);
+        c.type = is_byte ? TG_I8 : TG_F16;
+        c.b_type = c.type, c.c_type = is_byte ? TG_I32 : c.type;
+        c.m = (is_byte ? 1 : 2) * t.thread.m, c.n = 100, c.k = 300;
+        c.beta = 2;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+}
+
+/* More of B for each thread than is near, in narrow strips: blocks of k are shared, and summed
+ * apart; so they are where columns are ragged, and threads have pieces of two blocks or three. */
+static void run_splits(tg_context *ctx)
+{
+    const tg_limits limits = tg_device_limits(ctx);
+    const int is_large = limits.l2 >= 2 << 20;
+    const int64_t least = is_large ? limits.l2 / 2 : 8 * limits.l2;
+    for (int i = 0; i < 2 * 3; i++) {
+        gemm_case c = case_default("cpu");
+        c.type = i % 2 ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "%s", i == 3 ? "TN" : "NN");
+        c.threads = 3 + i;
+        c.m = is_large ? 3 + 2 * i : 1 + i % 4, c.n = (i % 2 ? 1024 : 2048) + 8 * i;
+        c.k = least * c.threads / (c.n * (int64_t)tg_type_size(c.type)) + 1;
+        c.k = c.k < 1600 ? 1600 + i : c.k; /* some blocks of k */
+        c.alpha = -1, c.beta = 2;
+        c.workspace = 1;
+        tg_problem p = TG_PROBLEM_INIT;
+        tg_plan plan = TG_PLAN_INIT;
+        p.m = c.m, p.n = c.n, p.k = c.k;
+        p.a = (tg_input){NULL, c.k, 1, 0, c.type};
+        p.b = (tg_input){NULL, c.n, 1, 0, c.type};
+        p.c = (tg_output){NULL, c.n, 1, 0, c.type};
+        tg_force(ctx, NULL);
+        tg_set_threads(ctx, c.threads);
+        const int is_split = tg_pick(ctx, &p, &plan) == TG_OK && plan.splits > 1;
+        CHECK_SAY(is_split || limits.vec_bytes < 32, "%lldx%lldx%lld: %d splits", (long long)c.m,
+                  (long long)c.n, (long long)c.k, plan.splits);
+        tg_set_threads(ctx, 0);
+        if (i == 4)
+            c.way = WAY_POINTERS, c.batch = 2, c.share = 2, c.workspace = 0;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+}
+
+/* Small enough to be a step or two of a kernel, alone and a few of them. */
+static void run_small(tg_context *ctx)
+{
+    for (int i = 0; i < 2 * 3 * 2 * 20; i++) {
+        gemm_case c = case_default("cpu");
+        c.type = i % 2 ? TG_F64 : TG_F32;
+        c.beta = i / 2 % 3;
+        c.batch = 1 + 2 * (i / 6 % 2);
+        snprintf(c.kind, sizeof c.kind, "%s", c.batch > 1 ? "grrr" : "NN");
+        c.m = c.n = c.k = 1 + i / 12;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+}
+
+/* A few items that threads share in strips, and many that they share whole. */
+static void run_items(tg_context *ctx)
+{
+    for (int i = 0; i < 2 * 2 * 8; i++) {
+        gemm_case c = case_default("cpu");
+        c.type = i % 2 ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "grrr");
+        c.batch = i / 2 % 2 ? 5 : 40;
+        c.threads = 2;
+        c.m = 60 + i, c.n = 5 + 3 * i, c.k = 200;
+        c.beta = 2;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+}
+
+/* Few columns, or rows, and many lines of the other operand side by side: whichever way C is
+ * stored, once more with other data, in one block of k and in several. */
+static void run_thin(tg_context *ctx)
+{
+    static const char *const kinds[] = {"TN", "TT", "cNN", "cNT"};
+    static const int few[] = {2, 3, 7, 8, 12, 13, 16, 17}, ks[] = {2, 128, 140, 530};
+    for (int i = 0; i < 4 * 8 * 4 * 2; i++) {
+        gemm_case c = case_default("cpu");
+        c.type = i % 2 ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "%s", kinds[i / 2 % 4]);
+        c.threads = 1 + i / 5 % 2;
+        const int line = few[i / 8 % 8], lines = (c.threads == 1 ? 4 * line : 512) + i % 37;
+        c.m = c.kind[0] == 'c' ? line : lines;
+        c.n = c.kind[0] == 'c' ? lines : line;
+        c.k = ks[i / 64];
+        c.alpha = i % 3 ? 1 : -1;
+        c.beta = i / 3 % 3;
+        c.workspace = 1;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+}
+
+/* What a packed operand changes in the plan counts for the workspace too. */
+static void run_packed(tg_context *ctx)
+{
+    for (int i = 0; i < 2 * 2 * 2; i++) {
+        gemm_case c = case_default("cpu");
+        c.type = i % 2 ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "%s", i / 2 % 2 ? "TN" : "NN");
+        c.way = i / 4 ? WAY_PACKED_A : WAY_PACKED_B;
+        c.m = 256, c.n = 512, c.k = 512;
+        c.threads = 2;
+        c.workspace = 1;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+}
+
+void gemm_cpu(tg_context *ctx)
+{
+    run_few_rows(ctx);
+    run_splits(ctx);
+    run_small(ctx);
+    run_items(ctx);
+    run_packed(ctx);
+    run_thin(ctx);
+}
