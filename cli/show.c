@@ -82,7 +82,7 @@ static int ends_with(const char *text, const char *end)
  * name ends with the one that is used. */
 static void print_instruction_sets(void)
 {
-    static const char *const names[] = {"portable", "avx2", "avx512", "vnni", "amx"};
+    static const char *const names[] = {"portable", "avx2", "avx512", "vnni", "bf16", "amx"};
     const char *given = getenv("TILEGEMM_ISA");
     char *before = given ? strdup(given) : NULL;
     setenv("TILEGEMM_TUNING", "", 1); /* a trace has told of its lines */

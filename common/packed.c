@@ -234,8 +234,8 @@ tg_status tg_packed_fit(tg_context *ctx, const tg_problem *p)
     tg_plan *plan = &ctx->plan;
     const int bytes = tg_kernel_bytes(p->a.type, ctx->limits, plan->tile);
     if (is_of_columns(packed))
-        plan->a_in_place = (plan->tile.form == TG_OUTER && p->a.col_stride == 1 &&
-                            tg_type_size(p->a.type) == (size_t)bytes) ||
+        plan->a_in_place = (plan->tile.form == TG_OUTER && plan->tile.inst.k == 1 &&
+                            p->a.col_stride == 1 && tg_type_size(p->a.type) == (size_t)bytes) ||
                            tg_reads_lines(p, plan);
     if (line_of(packed, plan) == packed->line && plan->tile.block.k == packed->block_k)
         return TG_OK;

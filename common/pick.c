@@ -171,7 +171,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
         a = packing_cycles(t, p->m, p->k, p->a.col_stride, p->a.row_stride) * n_blocks;
     if (!plan->a_in_place && t.form != TG_OUTER)
         a = packing_cycles(t, p->m, p->k, p->a.row_stride, p->a.col_stride) * n_blocks;
-    if (tg_streams_words(p, t) || tg_turns_words(p, t))
+    if (tg_streams_words(p, t, l) || tg_turns_words(p, t))
         b = cycles_to_stream * (double)p->n * (double)p->k;
     else if (!plan->b_in_place)
         b = packing_cycles(t, is_hidden ? p->n % t.thread.n : p->n, p->k, p->b.col_stride,
@@ -192,10 +192,12 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
            (a + b > 0 ? threads * threads * cycles_to_meet * k_blocks * n_blocks : 0);
 }
 
-/* May the chooser take the row? One that fills a CPU's registers. */
-static int may_choose(tg_type type, tg_tile t, const tg_limits *l, int bytes)
+/* May the chooser take the row? One that fills a CPU's registers; and reads rows, if that is how
+ * operands are made. */
+static int may_choose(const tg_problem *p, tg_tile t, const tg_limits *l, int bytes)
 {
-    if (!tg_tile_keeps_order(t, *l, type))
+    if (!tg_tile_keeps_order(t, *l, p->a.type) ||
+        (tg_widens(p, l) && t.form != TG_OUTER && t.inst.k == 1))
         return 0;
     return t.form != TG_DOT && t.stages > 0 && tg_tile_shrinks(t, *l, bytes) &&
            tg_tile_fits(t, *l, bytes);
@@ -363,7 +365,7 @@ static void choose_row(const tg_problem *p, const tg_limits *l, tg_plan *best)
     for (int row = 0; row < tg_tile_count(); row++) {
         const tg_tile stated = tg_tile_at(row);
         const int bytes = tg_kernel_bytes(p->a.type, *l, stated);
-        if (!may_choose(p->a.type, stated, l, bytes))
+        if (!may_choose(p, stated, l, bytes))
             continue;
         tg_plan plan = *best;
         plan.row = row;
@@ -406,7 +408,7 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
         plan->b_in_place = stated.stages == 0 && is_read(&p->b, stated, bytes);
         if (is_gpu)
             return 1;
-        if (stated.stages == 1 && may_choose(p->a.type, stated, l, bytes))
+        if (stated.stages == 1 && may_choose(p, stated, l, bytes))
             choose_ways(p, l, bytes, plan);
     } else {
         choose_row(p, l, plan);

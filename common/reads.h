@@ -17,6 +17,13 @@ static inline int tg_is_near(const tg_problem *p, int64_t lines, int64_t bytes, 
  * read where they are, or B is copied. */
 enum { TG_FLAT_K = 16 };
 
+/* Up to so many lines times columns that lie along k need nothing staged: squares of these are
+ * turned in registers, B's for a few rows of A, or A's for a few columns of B. Those of A that
+ * are little more than a vector are worth it if B had to be packed otherwise, or C to be added to.
+ */
+enum { TG_TURNED_ROWS = 4 };
+typedef enum tg_turned { TG_NOT_TURNED, TG_TURNED_B, TG_TURNED_A } tg_turned;
+
 /* Is a small B that is not read where it is copied to rows, for kernels that read A where it is? */
 static inline int tg_copies_b(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
@@ -27,19 +34,22 @@ static inline int tg_copies_b(const tg_problem *p, const tg_plan *plan, const tg
            p->k <= l->l2 / 4 / bytes / tg_max(p->n, 1);
 }
 
+/* Is it so small that f16 and bf16 are best made f32 of as a whole, and multiplied then? Not of few
+ * rows, which convert B on its way, nor where kernels take words of them. */
+static inline int tg_widens(const tg_problem *p, const tg_limits *l)
+{
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k;
+    return tg_type_size(p->a.type) == 2 && !(p->flags & TG_PACKED) && p->m > TG_TURNED_ROWS &&
+           (p->c.type == p->a.type || p->c.col_stride == 1) &&
+           m * k + k * n + m * n <= (double)l->l2 / 2 / (double)sizeof(float);
+}
+
 static inline int tg_packs_nothing(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
     return (plan->a_in_place && plan->b_in_place) || tg_copies_b(p, plan, l);
 }
 
 enum { TG_STREAM_ROWS = 32 };
-
-/* Up to so many lines times columns that lie along k need nothing staged: squares of these are
- * turned in registers, B's for a few rows of A, or A's for a few columns of B. Those of A that
- * are little more than a vector are worth it if B had to be packed otherwise, or C to be added to.
- */
-enum { TG_TURNED_ROWS = 4 };
-typedef enum tg_turned { TG_NOT_TURNED, TG_TURNED_B, TG_TURNED_A } tg_turned;
 
 static inline tg_turned tg_turned_of(const tg_problem *p, int64_t vector, int64_t block_k)
 {
@@ -121,7 +131,7 @@ static inline int tg_stream_splits(const tg_problem *p, const tg_plan *plan, con
                                                                  : PAGE;
     const int64_t least = is_large ? l->l2 / 2 : 8 * l->l2; /* of B, for a thread */
     const int is_plain = p->batch == 1 && !(p->flags & TG_PACKED) && p->b.col_stride == 1 &&
-                         p->c.col_stride == 1 && p->c.type == p->a.type &&
+                         p->c.col_stride == 1 && p->c.type == p->a.type && t.inst.k == 1 &&
                          tg_kernel_bytes(p->a.type, *l, t) == bytes;
     if (!is_plain || t.form != TG_OUTER || t.stages != 1 || threads <= (is_large ? 2 : 1) ||
         row < PAGE || row > widest * threads || p->k < least * threads / row || p->m > most ||
@@ -185,24 +195,30 @@ static inline int tg_is_streamed(const tg_problem *p, const tg_limits *l, const 
            (plan->b_in_place || tg_type_size(p->a.type) != (size_t)bytes);
 }
 
+/* Do kernels of words take rows of A as they lie along k? */
+static inline int tg_takes_words_in_rows(tg_tile t) { return t.inst.k > 1 && t.form == TG_OUTER; }
+
 /* Is it a few rows, of which so many words of B are used at once that it is best read where it is?
- */
-static inline int tg_streams_words(const tg_problem *p, tg_tile t)
+ * Twice as many, if kernels can and B is in L1. */
+static inline int tg_streams_words(const tg_problem *p, tg_tile t, const tg_limits *l)
 {
-    return t.inst.k > 1 && p->m <= tg_min(t.thread.m, TG_STREAM_ROWS) && p->a.col_stride == 1 &&
-           p->b.col_stride == 1;
+    const int64_t bytes = (int64_t)tg_type_size(p->b.type);
+    const int is_near = p->k <= l->l1 / bytes / tg_max(p->n, 1);
+    const int64_t rows = tg_takes_words_in_rows(t) ? (1 + is_near) * TG_STREAM_ROWS
+                                                   : tg_min(t.thread.m, TG_STREAM_ROWS);
+    return t.inst.k > 1 && p->m <= rows && p->a.col_stride == 1 && p->b.col_stride == 1;
 }
 
-/* Or of tiles, with columns that lie along k, of which 16 are a tile as they lie? */
+/* Or with columns that lie along k, of which 16 are a tile as they lie, or are turned? */
 static inline int tg_turns_words(const tg_problem *p, tg_tile t)
 {
-    return t.inst.m > 1 && p->m <= t.thread.m && p->b.row_stride == 1 && p->b.col_stride != 1 &&
-           !(p->flags & TG_PACKED);
+    return (t.inst.m > 1 || tg_takes_words_in_rows(t)) && p->m <= t.thread.m &&
+           p->b.row_stride == 1 && p->b.col_stride != 1 && !(p->flags & TG_PACKED);
 }
 
-/* Lines of A along k are rows of tiles as they lie, if k ends with a tile. They are worth packing
- * if they are needed often, sooner if L1 has fewer ways than there are lines so far apart that they
- * push one another out. */
+/* Lines of A along k are rows of tiles as they lie, or words, if k ends with one. Tiles are worth
+ * packing if they are needed often, sooner if L1 has fewer ways than there are lines so far apart
+ * that they push one another out. */
 static inline int tg_reads_lines(const tg_problem *p, const tg_plan *plan)
 {
     enum { WAY = 4096, WAYS = 8, SELDOM = 8, OFTEN = 2048 };
@@ -210,7 +226,9 @@ static inline int tg_reads_lines(const tg_problem *p, const tg_plan *plan)
     const int64_t bytes = (int64_t)tg_type_size(p->a.type);
     const int64_t apart = tg_min(tg_even_part(p->a.row_stride), WAY / bytes) * bytes;
     const int is_crowded = t.thread.m * apart > WAYS * WAY;
-    return t.inst.m > 1 && p->a.col_stride == 1 && p->k % t.inst.k == 0 &&
+    if (p->a.col_stride != 1 || tg_takes_words_in_rows(t))
+        return p->a.col_stride == 1;
+    return t.inst.m > 1 && p->k % t.inst.k == 0 &&
            (is_crowded ? p->n <= SELDOM * t.thread.n * plan->strips.n
                        : tg_min(p->m, p->n) <= OFTEN);
 }

@@ -118,15 +118,16 @@ TG_FN int tg_cpu_has(int matrix, tg_mnk i, int elem_bytes)
 {
     const int is_tile = i.m == 16 && i.n == 16 && i.k * elem_bytes == 64;
     const int is_vnni = i.m == 1 && i.n == 1 && i.k == 4 && elem_bytes == 1;
-    return ((matrix & TG_CPU_VNNI) && is_vnni) ||
+    const int is_pair = i.m == 1 && i.n == 1 && i.k == 2 && elem_bytes == 2;
+    return ((matrix & TG_CPU_VNNI) && is_vnni) || ((matrix & TG_CPU_BF16) && is_pair) ||
            ((matrix & TG_CPU_AMX) && is_tile && elem_bytes <= 2);
 }
 
 /* On a CPU, products of one type are all made in one order. Of whole numbers, any order will do; of
- * bf16, it is that of AMX's instruction where there is one. */
+ * bf16, it is that of the instruction for them where there is one. */
 TG_FN int tg_tile_keeps_order(tg_tile t, tg_limits l, tg_type type)
 {
-    return type != TG_BF16 || !(l.matrix & TG_CPU_AMX) || t.inst.k > 1;
+    return type != TG_BF16 || !(l.matrix & (TG_CPU_AMX | TG_CPU_BF16)) || t.inst.k > 1;
 }
 
 TG_FN tg_mn tg_tile_unit(tg_tile t, tg_mn lanes)

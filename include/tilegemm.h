@@ -101,9 +101,9 @@ TG_API const char *tg_version(void);
  *     bits. An alpha or beta with a fraction, or beyond 32 bits, is refused.
  *   - All of it is on the CPU. A GPU refuses the types that it has no kernels for: tg_tile_refusal.
  *     AMD's have some for f16, bf16 and i8.
- *   - A gfx90a, and a CPU whose device name ends with "amx", multiply bf16 by instructions that
- *     take denormals for zero, and AMX makes zeros of sums below 2^-126 too. (Not so with
- *     TILEGEMM_ISA=vnni.) */
+ *   - A gfx90a, and a CPU whose device name ends with "bf16" or "amx", multiply bf16 by
+ *     instructions that take denormals for zero, and a CPU's make zeros of sums below 2^-126 too.
+ *     (Not so with TILEGEMM_ISA=vnni.) */
 
 typedef enum tg_type {
 #define TG_X(name, value, text, ctype) name = value,
@@ -385,8 +385,9 @@ typedef struct tg_limits {
 
 /* What a CPU multiplies besides f32 and f64, several of k in one instruction. */
 enum {
-    TG_CPU_VNNI = 1, /* i8 and u8, four of k: AVX-512 VNNI              */
-    TG_CPU_AMX = 2   /* bf16, i8 and u8, tiles of 16 x 16 x 64 bytes: AMX */
+    TG_CPU_VNNI = 1, /* i8 and u8, four of k: AVX-512 VNNI                */
+    TG_CPU_AMX = 2,  /* bf16, i8 and u8, tiles of 16 x 16 x 64 bytes: AMX */
+    TG_CPU_BF16 = 4  /* bf16, two of k: AVX-512 BF16                      */
 };
 
 /* The backend of a context ("cpu"), what its device is called ("AMD Ryzen ..., avx512"), and its

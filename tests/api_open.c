@@ -139,6 +139,7 @@ static void test_all_environments(void)
     test_environment("TILEGEMM_ISA", "avx2", TG_OK, "");
     test_environment("TILEGEMM_ISA", "avx512", TG_OK, "");
     test_environment("TILEGEMM_ISA", "vnni", TG_OK, "");
+    test_environment("TILEGEMM_ISA", "bf16", TG_OK, "");
     test_environment("TILEGEMM_ISA", "amx", TG_OK, "");
 #endif
 }

@@ -134,9 +134,9 @@ static void test_all_values(tg_context *ctx, tg_type type, tg_type c_type)
 {
     static const double parts[] = {0, 0.5, -0.5, 0.515625, -0.515625, 0.484375, -0.484375, 1, -1};
     enum { ALL = 1 << 16, PARTS = sizeof parts / sizeof parts[0] };
-    /* AMX takes what is less than 2^-126 for zero; steps are less than values. */
-    const int has_no_denormals =
-        type == TG_BF16 && (tg_device_limits(ctx).matrix & TG_CPU_AMX) != 0;
+    /* Their instructions take what is less than 2^-126 for zero; steps are less than values. */
+    const int matrix = tg_device_limits(ctx).matrix;
+    const int has_no_denormals = type == TG_BF16 && (matrix & (TG_CPU_AMX | TG_CPU_BF16)) != 0;
     const double least = has_no_denormals ? 0x1p-116 : 0;
     int wrong = 0;
     product x;
@@ -166,6 +166,32 @@ static void test_all_values(tg_context *ctx, tg_type type, tg_type c_type)
         }
     CHECK_INT(wrong, 0);
     drop(&x);
+}
+
+/* Sums are no denormals, and what alpha makes of them is: rounded like all else, of few rows and of
+ * many. */
+static void test_small_results(tg_context *ctx, tg_type type)
+{
+    static const int64_t rows[] = {3, 9, 70};
+    enum { N = 40 };
+    for (size_t x = 0; x < sizeof rows / sizeof rows[0]; x++) {
+        product y;
+        make(&y, (element_line){type, type, type}, rows[x], N, 1);
+        y.p.alpha = type == TG_F16 ? 0x1p-21 : 0x1p-131;
+        for (int i = 0; i < rows[x]; i++)
+            element_put(type, y.a, i, i + 1);
+        for (int j = 0; j < N; j++)
+            element_put(type, y.b, j, 1 + j % 3);
+        CHECK_OK(ctx, tg_gemm(ctx, &y.p));
+        for (int i = 0; i < rows[x]; i++)
+            for (int j = 0; j < N; j++) {
+                const double expected = element_rounded(type, y.p.alpha * (i + 1) * (1 + j % 3));
+                const double actual = element_get(type, y.c, i * N + j);
+                CHECK_SAY(actual == expected, "%s, %lld rows, (%d, %d): %a, expected %a",
+                          tg_type_name(type), (long long)rows[x], i, j, actual, expected);
+            }
+        drop(&y);
+    }
 }
 
 /* ---------------------------------------------------------------------------------- integers */
@@ -290,6 +316,8 @@ void test_types(tg_context *ctx)
     test_all_values(ctx, TG_F16, TG_F32);
     test_all_values(ctx, TG_BF16, TG_BF16);
     test_all_values(ctx, TG_BF16, TG_F32);
+    test_small_results(ctx, TG_F16);
+    test_small_results(ctx, TG_BF16);
     test_overflow(ctx);
     test_types_do_not_mix(ctx);
     test_sums(ctx);

@@ -195,6 +195,31 @@ static void test_lines(void)
     }
 }
 
+/* Pairs of bf16 are read where they are in A along k, however k ends; small halves without such
+ * instructions take rows that read A so, as it is made. */
+static void test_halves(void)
+{
+    tg_limits l = small_l2;
+    tg_plan plan = TG_PLAN_INIT;
+    tg_problem p = problem_of((asked){100, 100, 101, 1}, TG_BF16);
+    p.a.row_stride = 1, p.a.col_stride = p.m;
+    CHECK(tg_choose(&p, &l, NULL, &plan) && plan.tile.form == TG_OUTER && !plan.a_in_place);
+    CHECK(tg_widens(&p, &l));
+    p.flags = TG_B_PACKED;
+    CHECK(!tg_widens(&p, &l));
+    p = problem_of((asked){4, 100, 101, 1}, TG_F16);
+    CHECK(!tg_widens(&p, &l));
+    p = problem_of((asked){1000, 1000, 1000, 1}, TG_F16);
+    CHECK(!tg_widens(&p, &l));
+    l.matrix = TG_CPU_VNNI | TG_CPU_BF16;
+    for (int64_t k = 100; k <= 101; k++) {
+        p = problem_of((asked){100, 100, k, 1}, TG_BF16);
+        CHECK(tg_choose(&p, &l, NULL, &plan) && plan.tile.inst.k == 2 && plan.a_in_place);
+        p = problem_of((asked){100, 100, k, 1}, TG_F16);
+        CHECK(tg_choose(&p, &l, NULL, &plan) && plan.tile.inst.k == 1 && !plan.a_in_place);
+    }
+}
+
 /* Rows that read A along k, where others pack what need not be: for little k, which is written row
  * by row however B lies, and for a few lines that are turned. */
 static void test_flat_and_turned(void)
@@ -328,6 +353,7 @@ void choose_cpu(void)
     test_even_strips();
     test_splits();
     test_lines();
+    test_halves();
     test_flat_and_turned();
     test_even_rows();
 }

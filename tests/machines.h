@@ -20,6 +20,7 @@ static const machine machines[] = {
     {"avx2", {{1, 1}, 0, 32, 16, 32, 0, CPU_CACHES, 8, 0, 0}},
     {"avx512", {{1, 1}, 0, 64, 32, 64, 0, CPU_CACHES, 8, 0, 0}},
     {"vnni", {{1, 1}, 0, 64, 32, 64, 0, CPU_CACHES, 8, TG_CPU_VNNI, 0}},
+    {"bf16", {{1, 1}, 0, 64, 32, 64, 0, CPU_CACHES, 8, TG_CPU_VNNI | TG_CPU_BF16, 0}},
     {"amx", {{1, 1}, 0, 64, 32, 64, 0, CPU_CACHES, 8, TG_CPU_VNNI | TG_CPU_AMX, 0}},
     {"neon", {{1, 1}, 0, 16, 32, 16, 0, CPU_CACHES, 8, 0, 0}},
     {"cuda 4x8", {{4, 8}, 1024, 16, 255, 4, KIB(48), 0, 0, 0, 132, 0, 0}},
@@ -30,6 +31,6 @@ static const machine machines[] = {
     {"cdna2 8x8", {{8, 8}, 1024, 16, 255, 4, KIB(64), 0, 0, 0, 104, 0x90a, 0}},
     {"rdna 4x8", {{4, 8}, 1024, 16, 255, 4, KIB(64), 0, 0, 0, 96, 0x1100, 0}},
 };
-enum { MACHINES = sizeof machines / sizeof machines[0], CPUS = 6 };
+enum { MACHINES = sizeof machines / sizeof machines[0], CPUS = 7 };
 
 #endif

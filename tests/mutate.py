@@ -21,7 +21,8 @@ CALLS, KERNEL, PACK = "backends/cpu/gemm.c", "backends/cpu/microkernel.h", "back
 LOOPS, STAGE, DIRECT, JOB = (f"backends/cpu/{name}.h"
                              for name in ("loops", "stage", "direct", "job"))
 TURNED, KERNELS = "backends/cpu/turned.h", "backends/cpu/kernels.c"
-CONVERT, WORDS, AMX = (f"backends/cpu/{name}.h" for name in ("convert", "words", "amx"))
+CONVERT, WORDS, PAIRS, AMX = (f"backends/cpu/{name}.h"
+                               for name in ("convert", "words", "words_bf16", "amx"))
 WORDS_PACK = "backends/cpu/words_pack.h"
 CALL, CHECK, TILE, PICK = "common/gemm.c", "common/check.c", "common/tile.h", "common/pick.c"
 CUT = "common/pick_cut.c"
@@ -55,7 +56,7 @@ MUTATIONS = [
     ("tiles: rows from 16 on are the first ones again", AMX, "TILE_LOAD(7, a + s->a_row,", "TILE_LOAD(7, a,"),
     ("tiles: lines where they are pass for a panel", AMX, "is_panel = s->a_col > 1;", "is_panel = s->a_col > 0;"),
     ("tiles: lines where they are go on a line further", AMX, "s->a_col * TILE_BYTES : TILE_BYTES;", "s->a_col * TILE_BYTES : 2 * TILE_BYTES;"),
-    ("tiles: more lines than there are are read", STAGE, ".grain_there = j->words ? line : grain,", ".grain_there = grain,"),
+    ("tiles: more lines than there are are read", STAGE, ".grain_there = j->words && tile->inst.m > 1 ? line : grain,", ".grain_there = grain,"),
     ("tiles: lines are read beyond k", READS, "p->k % t.inst.k == 0 &&\n           (is_crowded", "p->k % 2 == 0 &&\n           (is_crowded"),
     ("chooser: crowded lines are read as others are", READS, "(is_crowded ? p->n <=", "(t.vec < 0 ? p->n <="),
     ("tiles: beta is applied for each slice of k", AMX, "p += slice, now.beta = 1)", "p += slice)"),
@@ -135,7 +136,7 @@ MUTATIONS = [
     ("every thread streams all of C", JOB, " || j.is_direct || j.is_streamed || j.turned;", ";"),
     ("a stream has more rows than there is room for", JOB, "p->m <= j->tile.block.m &&", ""),
     ("copied B: each strip of columns begins with the first", DIRECT, "item.b + cols.begin * b->col_stride * j->bytes", "item.b"),
-    ("copied B: threads have one place for all", JOB, "j.copies_b ? p->k * copied_row * j.bytes : 0", "0"),
+    ("copied B: threads have one place for all", JOB, "j.copies_b || j.widens ? p->k * copied_row * j.bytes : 0", "0"),
     ("copied B: rows are one column too short", DIRECT, "               cols.end - cols.begin);", "               cols.end - cols.begin - 1);"),
     ("turned: what is left of k is left out", TURNED, "    for (; p < end; p++)\n", "    for (; p + 1 < end; p++)\n"),
     ("flat: all panels start at the first", DIRECT, "s.b = b + (n - cols.begin) * bytes;\n            s.c = (char", "s.b = b;\n            s.c = (char"),
@@ -173,6 +174,14 @@ MUTATIONS = [
     ("a matrix may span any number of bytes", CHECK, "span > most_elements", "0"),
     ("words: the row of top bits is forgotten", WORDS, "if (is_flipped)\n                sum =", "if (0)\n                sum ="),
     ("words: the last element of an odd k is lost", WORDS_PACK, "return count == 1 ?", "return count == 5 ?"),
+    ("pairs: the upper half of the columns is the lower one", PAIRS, "by_turns(j % 2)", "by_turns(0)"),
+    ("pairs: what follows A is read after an odd k", PAIRS, "if (!is_one)\n        memcpy", "if (1)\n        memcpy"),
+    ("pairs: beta is forgotten", PAIRS, "if (s->alpha != 1 || s->beta != 0) {", "if (s->alpha != 1) {"),
+    ("pairs: results that are denormals are zeros", PAIRS, "if (!_mm512_fpclass_ps_mask(x, DENORMAL))", "if (1)"),
+    ("pairs: all slices of lines begin with beta", PAIRS, "p += s->slice, now.beta = 1)", "p += s->slice)"),
+    ("pairs: more rows than there is room for sums of", JOB, "tg_max(rows, TG_STREAM_ROWS)", "TG_STREAM_ROWS"),
+    ("widened: C is not, though it is added to", DIRECT, "if (is_beside && p->beta != 0)", "if (0)"),
+    ("widened: each thread has the first rows", DIRECT, "rows.begin * p->a.row_stride", "0 * p->a.row_stride"),
     ("words: the second vector has the first one's mask", WORDS, "j == nv - 1 ? last", "j == 0 ? last"),
     ("packed: the workspace is that of the plan before", CALL,
      "    if (packed && tg_packed_fit(ctx, p))\n        return ctx->status;\n    ctx->plan_bytes = tg_problem_is_empty(p) ? 0 : ctx->backend->workspace(ctx, p, &ctx->plan);\n",
@@ -213,7 +222,7 @@ MUTATIONS = [
      "(bits + 0x8000) >> 16"),
     ("short types: each block of k is rounded", LOOPS, "j->sums_bytes ? &sums_block : &c_block",
      "&c_block"),
-    ("short types: i8 has no sign", CONVERT, "int8_t, eight_of_i8,", "uint8_t, eight_of_u8,"),
+    ("short types: i8 has no sign", CONVERT, "int8_t, some_of_i8, (float)", "uint8_t, some_of_u8, (float)"),
     ("short types: integers are summed in f32 for too long", JOB, "return (1 << 24) /",
      "return (1 << 30) /"),
     ("short types: columns are converted one too few", CONVERT, "tg_min(LINES_AT_ONCE, inner - i)",
@@ -242,7 +251,7 @@ MUTATIONS = [
     ("a step at once: though it has several items", CALLS, "j->is_step && j->cells == 1 && p->k", "j->is_step && p->k"),
     ("a step at once: all items are the first", CALLS, "&low, item_at(j, begin));", "&low, item_at(j, 0));"),
     ("a step at once: low rows are the first ones", CALLS, "run_step(j, low, item, j->rows.tall * j->rows.height);", "run_step(j, low, item, 0);"),
-    ("a step at once: a strip is an item", JOB, "p->k <= j.slice && j.cells == p->batch && p->n", "p->k <= j.slice && p->n"),
+    ("a step at once: a strip is an item", JOB, "p->k <= j.slice && j.cells == p->batch &&", "p->k <= j.slice &&"),
     ("pieces of a thread tile lie side by side", TILE,
      "element / piece * piece * lanes + lane * piece", "element / piece * piece + lane * piece"),
     ("a rule of legality is dropped", TILE, "TG_REFUSE_IF(t.block.n % t.warp.n,",
@@ -250,7 +259,7 @@ MUTATIONS = [
     ("threads are asked for by any problem", PICK, "work_to_share = 1e6, work_per_thread = 2.5e5;",
      "work_to_share = 0, work_per_thread = 1;"),
     ("a forced row of the caches is always staged", PICK,
-     "if (stated.stages == 1 && may_choose(p->a.type, stated, l, bytes))", "if (0)"),
+     "if (stated.stages == 1 && may_choose(p, stated, l, bytes))", "if (0)"),
     ("tuning: a line wins over tg_force", CALL, "forced ? forced : tg_tuning_find(ctx, p)",
      "tg_tuning_find(ctx, p) ? tg_tuning_find(ctx, p) : forced"),
     ("tuning: a line of another device is used", TUNING, "strcmp(x->device, ctx->device_name) != 0", "0"),
@@ -340,7 +349,7 @@ def machine_has(flag):
         return flag in file.read()
 
 
-NEEDS = {"tiles:": "amx_bf16", "words:": "avx512_vnni", "late:": "avx512f", "lower half:": "avx512f", "halves:": "f16c"}
+NEEDS = {"tiles:": "amx_bf16", "pairs:": "avx512_bf16", "words:": "avx512_vnni", "late:": "avx512f", "lower half:": "avx512f", "halves:": "f16c"}
 
 
 def can_show(mutation):
@@ -417,7 +426,7 @@ def main():
             print(f"{mutation[0]:45} {caught or 'NOT CAUGHT'}", flush=True)
     left_out = [mutation[0] for mutation in wanted if not can_show(mutation)]
     if left_out:
-        print("left out, for want of F16C, AVX-512, VNNI or AMX here:", "; ".join(left_out))
+        print("left out, for want of F16C, AVX-512, VNNI, BF16 or AMX here:", "; ".join(left_out))
     planted = len(wanted) - len(left_out)
     print(f"{passed} passed, {planted - passed} failed")
     return passed < planted

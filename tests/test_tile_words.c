@@ -296,7 +296,7 @@ static void check_fma_refusals(tg_limits l)
     check_refusal(fma, l, 8, "makes 64 elements of C, and the lanes' thread tiles hold 32");
 }
 
-/* Words of a CPU: four bytes by VNNI, 64 bytes of bf16 by AMX. */
+/* Words of a CPU: four bytes by VNNI, a pair of bf16 or 64 bytes of it by AMX. */
 static void check_cpu_refusals(tg_limits l)
 {
     tg_tile four = tg_tile_at(tg_tile_find("c13x32_i8"));
@@ -314,6 +314,14 @@ static void check_cpu_refusals(tg_limits l)
     l.matrix = TG_CPU_VNNI;
     CHECK(tg_tile_check(four, l, 1).rule == NULL);
     check_refusal(tg_tile_at(tg_tile_find("c32x32_i8")), l, 1, "inst.k = 64: no such instruction");
+    const tg_tile pair = tg_tile_at(tg_tile_find("c8x48_bf16"));
+    check_refusal(pair, l, 2, "inst.k = 2: no such instruction here for elements of 2 bytes");
+    l.matrix = TG_CPU_BF16;
+    CHECK(tg_tile_check(pair, l, 2).rule == NULL);
+    check_refusal(pair, l, 4, "inst.k = 2: no such instruction here for elements of 4 bytes");
+    CHECK(tg_tile_keeps_order(pair, l, TG_BF16));
+    CHECK(!tg_tile_keeps_order(tg_tile_at(tg_tile_find("c8x48")), l, TG_BF16));
+    CHECK(tg_tile_keeps_order(tg_tile_at(tg_tile_find("c8x48")), l, TG_F16));
 }
 
 static void test_rules(void)

@@ -37,27 +37,6 @@ static void stop_tiles(void) { __asm__ volatile("tilerelease" : :); }
 #define TILE_DOTS(name, sum, a, b) \
     __asm__ volatile(name " %%tmm" #b ", %%tmm" #a ", %%tmm" #sum : :)
 
-/* c := alpha * sums + beta * c, as f32 or i32. */
-static inline __attribute__((always_inline)) void finish_tiles(const float *sums, int64_t sums_row,
-                                                               int is_whole, const tg_step *s)
-{
-    const __m512 alpha = _mm512_set1_ps((float)s->alpha), beta = _mm512_set1_ps((float)s->beta);
-    for (int i = 0; i < s->rows; i++)
-        for (int j = 0; j < s->columns; j += WORDS) {
-            float *const c = (float *)s->c + i * s->c_row + j;
-            const __mmask16 mask = mask_of_words(s->columns - j);
-            __m512 sum = _mm512_load_ps(sums + i * sums_row + j);
-            if (is_whole) {
-                put_words((int32_t *)c, (word_vector)sum, mask, s);
-                continue;
-            }
-            sum = _mm512_mul_ps(sum, alpha);
-            if (s->beta != 0)
-                sum = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, c), beta, sum);
-            _mm512_mask_storeu_ps(c, mask, sum);
-        }
-}
-
 /* So many lines along k, up to 16, as a tile, with zeros for those that are not there, and behind
  * so many bytes. */
 static inline __attribute__((always_inline)) void
@@ -183,7 +162,7 @@ static inline void turn_sums(float *to, const float *from)
         TILE_STORE(3, (char *)(sums + TILE) + TILE * row, row);                                    \
         if (is_c)                                                                                  \
             return;                                                                                \
-        finish_tiles(sums, SIDE, is_whole, s);                                                     \
+        finish_sums(sums, SIDE, is_whole, s);                                                      \
     }                                                                                              \
     static void stream_##name(const tg_step *s)                                                    \
     {                                                                                              \
@@ -216,7 +195,7 @@ static inline void turn_sums(float *to, const float *from)
             }                                                                                      \
         }                                                                                          \
         if (!s->leaves_sums)                                                                       \
-            finish_tiles(s->sums, s->sums_row, is_whole, s);                                       \
+            finish_sums(s->sums, s->sums_row, is_whole, s);                                        \
     }                                                                                              \
     static void lines_of_##name(const tg_step *s)                                                  \
     {                                                                                              \
@@ -252,7 +231,7 @@ static inline void turn_sums(float *to, const float *from)
             TILE_STORE(2, turned + TILE * SIDE, (int64_t)ROW);                                     \
             TILE_STORE(3, turned + TILE * SIDE + TILE, (int64_t)ROW);                              \
             turn_sums(sums, turned);                                                               \
-            finish_tiles(sums, SIDE, is_whole, &now);                                              \
+            finish_sums(sums, SIDE, is_whole, &now);                                               \
         }                                                                                          \
     }                                                                                              \
     static double spin_##name(int64_t rounds, double *sink)                                        \

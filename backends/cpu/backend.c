@@ -49,6 +49,7 @@ extern const tg_isa tg_isa_portable, tg_isa_avx2, tg_isa_avx512;
 static const level levels[] = {
 #if defined(__x86_64__)
     {"amx", AVX512, TG_CPU_VNNI | TG_CPU_AMX},
+    {"bf16", AVX512, TG_CPU_VNNI | TG_CPU_BF16},
     {"vnni", AVX512, TG_CPU_VNNI},
     {"avx512", AVX512, 0},
     {"avx2", AVX2, 0},
@@ -82,6 +83,19 @@ static int has_amx(void)
 }
 #endif
 
+#if defined(TG_HAS_ISA_AVX512)
+static int has_bf16(void)
+{
+#if defined(TG_HAS_BF16)
+    enum { LEAF = 7, SUBLEAF = 1, BF16 = 1 << 5 };
+    unsigned a, b, c, d;
+    return __get_cpuid_count(LEAF, SUBLEAF, &a, &b, &c, &d) && (a & BF16);
+#else
+    return 0;
+#endif
+}
+#endif
+
 /* Does this machine (and its operating system, which __builtin_cpu_supports asks too) have it? */
 static int has_level(const level *x)
 {
@@ -94,6 +108,7 @@ static int has_level(const level *x)
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512vl") &&
                (!(x->matrix & TG_CPU_VNNI) || __builtin_cpu_supports("avx512vnni")) &&
+               (!(x->matrix & TG_CPU_BF16) || has_bf16()) &&
                (!(x->matrix & TG_CPU_AMX) || has_amx());
 #endif
 #if defined(TG_HAS_ISA_AVX2)

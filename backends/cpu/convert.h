@@ -15,84 +15,133 @@ typedef void convert_row(void *to, const void *from, int64_t count);
 
 /* --------------------------------------------------------------------------------------- rows */
 
-/* Eight elements. Compilers make them of many instructions, where one or two would do. */
-#if defined(__AVX2__) && defined(__F16C__)
-static inline void eight_of_i8(float *to, const int8_t *from)
+/* Elements of a register of f32. Compilers make them of many instructions, where one or two would
+ * do. */
+#if defined(__AVX512BW__)
+enum { AT_ONCE = 16 };
+#define SOME_TO_F32(name, from_type, load, wide)                                             \
+    static inline __attribute__((always_inline)) void name(float *to, const from_type *from, \
+                                                           int count)                        \
+    {                                                                                        \
+        const __mmask16 mask = (__mmask16)((1u << count) - 1);                               \
+        if (count == AT_ONCE)                                                                \
+            _mm512_storeu_ps(to, wide(load((__mmask16)-1, from)));                           \
+        else                                                                                 \
+            _mm512_mask_storeu_ps(to, mask, wide(load(mask, from)));                         \
+    }
+#define F32_OF_I8(x) _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(x))
+#define F32_OF_U8(x) _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(x))
+#define F32_OF_BF16(x) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16))
+SOME_TO_F32(some_of_i8, int8_t, _mm_maskz_loadu_epi8, F32_OF_I8)
+SOME_TO_F32(some_of_u8, uint8_t, _mm_maskz_loadu_epi8, F32_OF_U8)
+SOME_TO_F32(some_of_f16, uint16_t, _mm256_maskz_loadu_epi16, _mm512_cvtph_ps)
+SOME_TO_F32(some_of_bf16, uint16_t, _mm256_maskz_loadu_epi16, F32_OF_BF16)
+
+static inline __attribute__((always_inline)) void some_to_f16(uint16_t *to, const float *from,
+                                                              int count)
 {
+    const __mmask16 mask = (__mmask16)((1u << count) - 1);
+    if (count == AT_ONCE)
+        _mm256_storeu_si256((__m256i *)to,
+                            _mm512_cvtps_ph(_mm512_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT));
+    else
+        _mm256_mask_storeu_epi16(
+            to, mask,
+            _mm512_cvtps_ph(_mm512_maskz_loadu_ps(mask, from), _MM_FROUND_TO_NEAREST_INT));
+}
+#elif defined(__AVX2__) && defined(__F16C__)
+enum { AT_ONCE = 8 };
+
+static inline void some_of_i8(float *to, const int8_t *from, int count)
+{
+    (void)count;
     const __m256i wide = _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)from));
     _mm256_storeu_ps(to, _mm256_cvtepi32_ps(wide));
 }
 
-static inline void eight_of_u8(float *to, const uint8_t *from)
+static inline void some_of_u8(float *to, const uint8_t *from, int count)
 {
+    (void)count;
     const __m256i wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)from));
     _mm256_storeu_ps(to, _mm256_cvtepi32_ps(wide));
 }
 
-static inline void eight_of_f16(float *to, const uint16_t *from)
+static inline void some_of_f16(float *to, const uint16_t *from, int count)
 {
-    _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)from)));
+    (void)count;
+    _mm256_storeu_ps(to, WIDEN_F16(from));
 }
 
-static inline void eight_to_f16(uint16_t *to, const float *from)
+static inline void some_to_f16(uint16_t *to, const float *from, int count)
 {
+    (void)count;
     const __m128i narrow = _mm256_cvtps_ph(_mm256_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT);
     _mm_storeu_si128((__m128i *)to, narrow);
 }
 
-static inline void eight_of_bf16(float *to, const uint16_t *from)
+static inline void some_of_bf16(float *to, const uint16_t *from, int count)
 {
-    const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)from));
-    _mm256_storeu_si256((__m256i *)to, _mm256_slli_epi32(wide, 16));
+    (void)count;
+    _mm256_storeu_ps(to, WIDEN_BF16(from));
 }
 #else
-#define EIGHT(name, to_type, from_type, one)                    \
-    static inline void name(to_type *to, const from_type *from) \
-    {                                                           \
-        for (int i = 0; i < 8; i++)                             \
-            to[i] = one(from[i]);                               \
+enum { AT_ONCE = 8 };
+#define SOME(name, to_type, from_type, one)                                \
+    static inline void name(to_type *to, const from_type *from, int count) \
+    {                                                                      \
+        for (int i = 0; i < count; i++)                                    \
+            to[i] = one(from[i]);                                          \
     }
-EIGHT(eight_of_i8, float, int8_t, (float))
-EIGHT(eight_of_u8, float, uint8_t, (float))
-EIGHT(eight_of_f16, float, uint16_t, tg_float_of_f16)
-EIGHT(eight_to_f16, uint16_t, float, tg_f16_of_float)
-EIGHT(eight_of_bf16, float, uint16_t, tg_float_of_bf16)
+SOME(some_of_i8, float, int8_t, (float))
+SOME(some_of_u8, float, uint8_t, (float))
+SOME(some_of_f16, float, uint16_t, tg_float_of_f16)
+SOME(some_to_f16, uint16_t, float, tg_f16_of_float)
+SOME(some_of_bf16, float, uint16_t, tg_float_of_bf16)
 #endif
 
 /* As tg_bf16_of_float. */
-static inline void eight_to_bf16(uint16_t *to, const float *from)
+static inline __attribute__((always_inline)) void some_to_bf16(uint16_t *to, const float *from,
+                                                               int count)
 {
-    typedef uint32_t words __attribute__((vector_size(32)));
-    typedef uint16_t halves __attribute__((vector_size(16)));
-    words bits;
-    memcpy(&bits, from, sizeof bits);
+    typedef uint32_t words __attribute__((vector_size(4 * AT_ONCE)));
+    typedef uint16_t halves __attribute__((vector_size(2 * AT_ONCE)));
+    words bits = {0};
+    memcpy(&bits, from, (size_t)count * sizeof *from);
     const words rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, quiet = bits >> 16 | 0x40;
     const words is_nan = (words)((bits & 0x7fffffff) > 0x7f800000);
     const halves narrow = __builtin_convertvector((quiet & is_nan) | (rounded & ~is_nan), halves);
-    memcpy(to, &narrow, sizeof narrow);
+    memcpy(to, &narrow, (size_t)count * sizeof *to);
 }
 
-/* Eight at a time; the last eight overlap those before them. */
-#define ROW(name, to_type, from_type, eight, one)                                                \
+/* So many at a time; the last ones overlap those before them, and of a row that is shorter, a
+ * masked register is all. */
+#if defined(__AVX512BW__)
+enum { LEAST = 1 };
+#else
+enum { LEAST = AT_ONCE };
+#endif
+#define ROW(name, to_type, from_type, some, one)                                                 \
     static inline __attribute__((always_inline)) void name(void *to_void, const void *from_void, \
                                                            int64_t count)                        \
     {                                                                                            \
         to_type *to = to_void;                                                                   \
         const from_type *from = from_void;                                                       \
         int64_t i = 0;                                                                           \
-        for (; i + 8 <= count; i += 8)                                                           \
-            eight(to + i, from + i);                                                             \
-        if (i < count && count >= 8)                                                             \
-            eight(to + count - 8, from + count - 8);                                             \
-        for (; i < count && count < 8; i++)                                                      \
+        for (; i + AT_ONCE <= count; i += AT_ONCE)                                               \
+            some(to + i, from + i, AT_ONCE);                                                     \
+        if (i < count && count >= AT_ONCE)                                                       \
+            some(to + count - AT_ONCE, from + count - AT_ONCE, AT_ONCE);                         \
+        else if (i < count && count >= LEAST)                                                    \
+            some(to, from, (int)count);                                                          \
+        for (; i < count && count < LEAST; i++)                                                  \
             to[i] = one(from[i]);                                                                \
     }
-ROW(floats_of_i8, float, int8_t, eight_of_i8, (float))
-ROW(floats_of_u8, float, uint8_t, eight_of_u8, (float))
-ROW(floats_of_f16, float, uint16_t, eight_of_f16, tg_float_of_f16)
-ROW(floats_of_bf16, float, uint16_t, eight_of_bf16, tg_float_of_bf16)
-ROW(f16_of_floats, uint16_t, float, eight_to_f16, tg_f16_of_float)
-ROW(bf16_of_floats, uint16_t, float, eight_to_bf16, tg_bf16_of_float)
+ROW(floats_of_i8, float, int8_t, some_of_i8, (float))
+ROW(floats_of_u8, float, uint8_t, some_of_u8, (float))
+ROW(floats_of_f16, float, uint16_t, some_of_f16, tg_float_of_f16)
+ROW(floats_of_bf16, float, uint16_t, some_of_bf16, tg_float_of_bf16)
+ROW(f16_of_floats, uint16_t, float, some_to_f16, tg_f16_of_float)
+ROW(bf16_of_floats, uint16_t, float, some_to_bf16, tg_bf16_of_float)
 
 /* ------------------------------------------------------------------------------------- strides */
 
@@ -128,6 +177,10 @@ widen(convert_row *convert, int64_t bytes, float *to, int64_t to_outer, const ch
         widen_columns(convert, bytes, to, to_outer, from, from_inner, outer, inner);
         return;
     }
+    if (from_inner == 1 && from_outer == inner && to_outer == inner) { /* one row */
+        inner *= outer;
+        outer = 1;
+    }
     for (int64_t o = 0; o < outer; o++, to += to_outer, from += from_outer * bytes) {
         if (from_inner == 1)
             convert(to, from, inner);
@@ -145,6 +198,10 @@ narrow(convert_row *convert, int64_t bytes, char *to, int64_t to_outer, int64_t 
        const float *from, int64_t from_outer, int64_t outer, int64_t inner)
 {
     char adjacent[PIECE * sizeof(float)];
+    if (to_inner == 1 && from_outer == inner && to_outer == inner) { /* one row */
+        inner *= outer;
+        outer = 1;
+    }
     for (int64_t o = 0; o < outer; o++, to += to_outer * bytes, from += from_outer) {
         if (to_inner == 1)
             convert(to, from, inner);

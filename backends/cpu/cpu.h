@@ -49,6 +49,7 @@ typedef struct tg_step {
     const char *coming;
     int64_t coming_row, coming_next, coming_lines;
     int64_t coming_steps, coming_jump;
+    int is_c_short; /* words: C is of the type of A and B, not of sums */
     tg_type b_type; /* f16 or bf16, if a stream (tg_is_stream) is to convert B; else 0 */
     double alpha, beta;
 } tg_step;
@@ -84,17 +85,19 @@ static inline int tg_is_stream(const tg_step *s, int columns)
     return s->leaves_sums && s->k % TG_STREAMED == 0 && s->columns == columns;
 }
 
-/* Products of words (words.h, amx.h), for two types and an instruction. */
+/* Products of words (words.h, words_bf16.h, amx.h), for two types and an instruction. */
 typedef struct tg_words {
     tg_type a, b;
     tg_mnk inst;
     void (*run)(const tg_step *step);
-    void (*stream)(
-        const tg_step *step); /* up to TG_STREAM_ROWS; B where it is, TG_STREAM_PANEL of it */
-    /* A tile's rows, those behind 16 of them a_row bytes further, as panels of B, and columns of B
-     * that lie along k; or NULL. */
+    /* Up to TG_STREAM_ROWS, B where it is, TG_STREAM_PANEL of it; of rows that lie along k twice as
+     * many, and all of B's columns. */
+    void (*stream)(const tg_step *step);
+    /* Columns of B that lie along k, and a tile's rows: as panels of B, those behind 16 of them
+     * a_row bytes further, or as lines so many bytes apart; or NULL. */
     void (*lines)(const tg_step *step);
     tg_copy *copy[2]; /* to panels of A and of B */
+    int writes_short; /* can run write C in the type of A and B? */
     tg_spin *spin;
     void (*start)(void), (*stop)(void); /* of each thread's work; or NULL */
 } tg_words;
@@ -159,7 +162,8 @@ typedef struct tg_job {
     int64_t pieces_m, pieces_n;   /* and how many */
     int is_each_alone;            /* each thread takes whole cells, else all work on one */
     int is_direct;                /* one block, and nothing to stage, */
-    int copies_b;                 /* but a small B that is copied to rows */
+    int copies_b;                 /* but a small B that is copied to rows, */
+    int widens;                   /* or all operands, from f16 or bf16 to f32 and back */
     int is_step;                  /* and an item is a step of a kernel, and one for its low rows */
     int is_flat;                  /* or so little k that C is written row by row */
     tg_step step, low_step;       /* then: what all steps have in common, */

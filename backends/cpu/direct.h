@@ -102,6 +102,30 @@ static void multiply_directly(const tg_job *j, tg_item item, range rows, range c
     }
 }
 
+/* The same of f16 or bf16 that become f32 first. */
+static void multiply_widened(const tg_job *j, tg_item item, range rows, range cols, char *room)
+{
+    const tg_problem *p = j->p;
+    tg_copy *const *const widen = j->isa->widen;
+    const int64_t m = rows.end - rows.begin, n = cols.end - cols.begin, b_row = j->step.b_row;
+    const int64_t bytes = (int64_t)tg_type_size(p->a.type), c_row = j->step.c_row;
+    const int64_t c_bytes = (int64_t)tg_type_size(p->c.type);
+    const char *const a = (const char *)item.a + rows.begin * p->a.row_stride * bytes;
+    const char *const b = (const char *)item.b + cols.begin * p->b.col_stride * bytes;
+    char *const c =
+        (char *)item.c + (rows.begin * p->c.row_stride + cols.begin * p->c.col_stride) * c_bytes;
+    const int is_beside = c_bytes == bytes;
+    char *const wide_b = room + j->a_bytes, *const wide_c = wide_b + j->b_bytes;
+    widen[p->a.type - 1](room, p->k, 1, a, p->a.row_stride, p->a.col_stride, m, p->k);
+    widen[p->b.type - 1](wide_b, b_row, 1, b, p->b.row_stride, p->b.col_stride, p->k, n);
+    if (is_beside && p->beta != 0)
+        widen[p->c.type - 1](wide_c, c_row, 1, c, p->c.row_stride, p->c.col_stride, m, n);
+    multiply_directly(j, (tg_item){room, wide_b, is_beside ? wide_c : c}, (range){0, m},
+                      (range){0, n}, 0, NULL);
+    if (is_beside)
+        j->isa->narrow[p->c.type - 1](c, p->c.row_stride, p->c.col_stride, wide_c, c_row, 1, m, n);
+}
+
 /* So little k that C is most of it: its rows are written from end to end, a tile of them at a time.
  */
 static void multiply_flat(const tg_job *j, tg_item item, range rows, range cols, char *room)
@@ -183,13 +207,13 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
     }
 }
 
-/* The same with words in tiles, of which 16 columns are one as they lie. A is made words of first,
- * and C is finished beside itself. */
+/* The same with words, of which 16 columns are a tile as they lie. A is made words of first, or
+ * lines that end with zeros, and C is finished beside itself. */
 static void multiply_lines(const tg_job *j, const team *t, tg_item item, range lines)
 {
     const tg_problem *p = j->p;
     const int64_t most = j->tile.thread.n, panel = j->tile.inst.m,
-                  k = tg_round_up(p->k, j->tile.inst.k);
+                  k = tg_round_up(p->k, LINE / j->bytes);
     const int64_t c_bytes = (int64_t)tg_type_size(p->c.type);
     tg_copy *const load = j->isa->widen[p->c.type - 1], *const store =
                                                             j->isa->narrow[p->c.type - 1];
@@ -201,10 +225,13 @@ static void multiply_lines(const tg_job *j, const team *t, tg_item item, range l
                  .rows = (int)p->m,
                  .k = p->k,
                  .slice = j->slice,
+                 .ahead = j->ahead,
                  .alpha = p->alpha,
                  .beta = p->beta};
     memset(t->a, 0, (size_t)(tg_round_up(p->m, panel) * k * j->bytes));
-    for (int64_t m = 0; m < p->m; m += panel)
+    if (panel == 1)
+        j->words->copy[0](t->a, k, 1, item.a, p->a.row_stride, p->a.col_stride, p->m, p->k);
+    for (int64_t m = 0; m < p->m && panel > 1; m += panel)
         j->words->copy[1](t->a + m * k * j->bytes, panel, 1,
                           (const char *)item.a + m * p->a.row_stride * j->bytes, p->a.col_stride,
                           p->a.row_stride, p->k, tg_min(panel, p->m - m));

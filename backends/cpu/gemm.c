@@ -154,7 +154,9 @@ static void run_directly(const tg_job *j, int64_t begin, int64_t end, char *room
     for (int64_t cell = begin; cell < end; cell++) {
         range rows, cols;
         const tg_item item = cell_at(j, cell, &rows, &cols);
-        if (j->is_flat)
+        if (j->widens)
+            multiply_widened(j, item, rows, cols, room);
+        else if (j->is_flat)
             multiply_flat(j, item, rows, cols, room);
         else
             multiply_directly(j, item, rows, cols, fetches && cell + 1 < end ? cell + 1 : 0, room);

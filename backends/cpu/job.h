@@ -58,7 +58,7 @@ static int is_streamed(const tg_job *j, const tg_limits *l)
     const tg_problem *p = j->p;
     const int converts = (int64_t)tg_type_size(p->a.type) != j->bytes;
     if (j->words)
-        return tg_streams_words(p, j->tile);
+        return tg_streams_words(p, j->tile, l);
     const int is_read = !converts && j->plan->b_in_place && p->c.type == p->a.type;
     return j->tile.form == TG_OUTER && p->m <= tg_stream_rows(p, j->plan, l) &&
            p->m <= j->tile.block.m &&
@@ -99,7 +99,8 @@ static int turned_run(const tg_job *j, const tg_limits *l)
     const int is_for_all = is_large && l->l3 > 0 && all > l->l3;
     const int fetches =
         l->vec_bytes >= 64 && (is_large || stride % page != 0) && (is_for_few || is_for_all);
-    return fetches ? (is_large ? 8 : 16) * LINE / (int)j->bytes : 0;
+    const int word = j->words ? 4 : (int)j->bytes;
+    return fetches ? (is_large ? 8 : 16) * LINE / word : 0;
 }
 
 /* So many rows of a stream's B, as a thread has them, are so many times as large as L2. */
@@ -129,6 +130,8 @@ static int may_go_down(const tg_job *j, const tg_limits *l)
 static tg_fetching fetching_of(const tg_job *j, const tg_limits *l)
 {
     const int64_t m = j->p->m;
+    if (tg_takes_words_in_rows(j->tile))
+        return j->is_streamed && !is_stream_near(j, l) ? TG_FETCHES_BELOW : TG_FETCHES_NOTHING;
     if (!j->is_streamed || j->words || j->splits > 1)
         return TG_FETCHES_NOTHING;
     if (may_go_down(j, l) && m > TG_STREAM_TILES * j->tile.thread.m)
@@ -159,6 +162,11 @@ static int64_t stream_rows_of(const tg_job *j, const tg_limits *l)
     const int64_t in_pages = 32 * PAGE / j->bytes / tg_max(1, p->b.row_stride);
     const int is_beyond = tg_has_large_l2(l) && p->k > l->l2 / j->bytes / tg_max(p->n, 1);
     const int is_narrow = l->vec_bytes < 64 && p->m > j->tile.thread.m;
+    if (tg_takes_words_in_rows(j->tile))
+        return is_stream_near(j, l)     ? TG_STREAMED_NEAR
+               : p->m <= TG_TURNED_ROWS ? TG_STREAMED
+               : p->m <= 8              ? 32
+                                        : 64;
     const int64_t near = is_narrow ? TG_STREAMED_NEAR / 4 : TG_STREAMED_NEAR;
     if (j->fetching == TG_FETCHES_LOTS)
         return tg_round_up(tg_ceil_div(j->tile.block.n * (int64_t)tg_type_size(p->b.type), LINE),
@@ -192,7 +200,7 @@ static int64_t turned_bytes(const tg_job *j)
 {
     const tg_problem *p = j->p;
     if (j->words)
-        return tg_round_up(p->m, j->tile.inst.m) * tg_round_up(p->k, j->tile.inst.k) * j->bytes;
+        return tg_round_up(p->m, j->tile.inst.m) * tg_round_up(p->k, LINE / j->bytes) * j->bytes;
     const int is_b = j->turned == TG_TURNED_B;
     return (is_b ? p->a.col_stride : p->b.row_stride) == 1 && !j->stream_type
                ? 0
@@ -216,9 +224,9 @@ static void find_strips(tg_job *j)
     const tg_tile *t = &j->tile;
     const int a_packed = (p->flags & TG_A_PACKED) != 0, b_packed = (p->flags & TG_B_PACKED) != 0;
     const int streams = j->turned || j->is_streamed, is_turned_a = j->turned == TG_TURNED_A;
-    const int in_place =
-        streams || ((plan->a_in_place || a_packed) &&
-                    (plan->b_in_place || b_packed || j->copies_b) && j->kernel.grain);
+    const int in_place = streams || j->widens ||
+                         ((plan->a_in_place || a_packed) &&
+                          (plan->b_in_place || b_packed || j->copies_b) && j->kernel.grain);
     const int is_own = in_place || is_cut(j);
     const int is_fine = is_own && j->kernel.grain && !j->words && !j->stream_type &&
                         (int64_t)tg_type_size(p->a.type) == j->bytes;
@@ -284,14 +292,22 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.is_flat = p->k <= TG_FLAT_K && p->n > t->thread.n;
     j.turned = turned_of(&j);
     j.copies_b = t->stages == 1 && t->slices == 1 && !j.turned && tg_copies_b(p, plan, l);
-    j.is_direct = is_ragged && is_direct(&j, l);
+    j.widens = is_ragged && tg_widens(p, l) && !j.words && !j.turned && t->form == TG_OUTER &&
+               t->stages == 1 && t->slices == 1;
+    j.is_direct = j.widens || (is_ragged && is_direct(&j, l));
     j.copies_b = j.copies_b && j.is_direct;
     j.is_streamed = is_ragged && p->b.col_stride == 1 && !j.is_direct && j.turned != TG_TURNED_A &&
                     is_streamed(&j, l);
-    const int64_t copied_row = tg_round_up(p->n, TG_STREAM_PANEL) + 16;
+    const int64_t copied_row = j.widens && p->n <= 2 * TG_STREAM_PANEL
+                                   ? tg_round_up(p->n, t->vec)
+                                   : tg_round_up(p->n, TG_STREAM_PANEL) + 16;
     if (j.turned || j.is_direct) {
         j.a_bytes = j.turned ? turned_bytes(&j) : 0;
-        j.b_bytes = j.copies_b ? p->k * copied_row * j.bytes : 0;
+        j.b_bytes = j.copies_b || j.widens ? p->k * copied_row * j.bytes : 0;
+    }
+    if (j.widens) {
+        j.a_bytes = tg_round_up(p->m * p->k * j.bytes, 64);
+        j.sums_bytes = tg_round_up(p->m * copied_row * j.bytes, 64);
     }
     j.a_bytes = a_packed ? 0 : j.a_bytes;
     j.b_bytes = b_packed ? 0 : j.b_bytes;
@@ -310,19 +326,20 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.cells = p->batch * j.strips.m * j.strips.n;
     j.is_each_alone =
         j.cells >= plan->threads || is_cut(&j) || j.is_direct || j.is_streamed || j.turned;
+    const int is_short = (int64_t)tg_type_size(p->c.type) < j.sum_bytes;
     j.step = (tg_step){.k = p->k,
-                       .a_row = p->a.row_stride,
-                       .a_col = p->a.col_stride,
-                       .b_row = j.copies_b ? copied_row : p->b.row_stride,
-                       .c_row = p->c.row_stride};
+                       .a_row = j.widens ? p->k : p->a.row_stride,
+                       .a_col = j.widens ? 1 : p->a.col_stride,
+                       .b_row = j.copies_b || j.widens ? copied_row : p->b.row_stride,
+                       .c_row = j.widens && is_short ? copied_row : p->c.row_stride};
     if (!tg_is_near(p, t->thread.m + t->thread.n, j.bytes, l) ||
         (!j.is_flat && is_b_for_few(&j, l)))
         set_fetching(&j.step);
     j.rows = rows_of(p->m, t->thread.m);
     if (j.is_direct)
         fetch_items(&j, l);
-    j.is_step =
-        j.is_direct && !j.copies_b && p->k <= j.slice && j.cells == p->batch && p->n <= t->thread.n;
+    j.is_step = j.is_direct && !j.copies_b && !j.widens && p->k <= j.slice && j.cells == p->batch &&
+                p->n <= t->thread.n;
     if (j.is_step) {
         j.step.columns = (int)p->n;
         j.low_step = j.step;
@@ -333,17 +350,17 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.packs_late = j.kernel.grain && tg_packs_late(p, plan, l);
     j.fetches_late = tg_fetches_late(l);
     j.fetches_rows = j.kernel.grain && tg_fetches_rows(p, plan, l);
-    const int is_short = (int64_t)tg_type_size(p->c.type) < j.sum_bytes;
     const int is_turned = j.fetches_rows && p->c.col_stride != 1;
-    if (j.is_streamed || ((is_short || is_turned) && p->k > j.slice)) {
+    if (j.is_streamed || ((is_short || is_turned) && p->k > j.slice && !j.is_direct)) {
         const int64_t rows = tg_ceil_div(j.pieces_m, j.strips.m) * j.grain.m;
         /* A line more than panels, so that rows do not share a cache set. */
         const int64_t columns = j.goes_down ? t->block.n : tg_min(t->block.n, p->n);
         j.sums_row = tg_round_up(columns, TG_STREAM_PANEL) + 16;
-        j.is_c_beside = j.is_streamed && (j.add || p->c.col_stride != 1 ||
-                                          (int64_t)tg_type_size(p->c.type) < j.sum_bytes);
+        const int rounds = is_short && j.words && j.words->writes_short && p->k <= j.slice;
+        j.is_c_beside = j.is_streamed && (j.add || p->c.col_stride != 1 || (is_short && !rounds));
         const int64_t planes = j.is_c_beside ? 2 : 1;
-        j.plane = (j.is_streamed && j.words ? TG_STREAM_ROWS : rows) * j.sums_row * j.sum_bytes;
+        j.plane = (j.is_streamed && j.words ? tg_max(rows, TG_STREAM_ROWS) : rows) * j.sums_row *
+                  j.sum_bytes;
         j.sums_bytes = tg_round_up(planes * j.plane, 64);
         j.apart_row = tg_round_up(p->n, TG_STREAM_PANEL) + 16;
         j.apart_bytes = tg_round_up(p->m * j.apart_row * j.sum_bytes, 64);

@@ -123,25 +123,41 @@ enum { WHOLE, MASKED, MASKED_LOWER, HAS_LOWER = VEC_BYTES == 64 };
 #include "words.h"
 #include "words_pack.h"
 #include "words_stream.h"
+#if defined(TG_HAS_BF16)
+#include "words_bf16.h"
+#endif
 #if defined(TG_HAS_AMX)
 #include "amx.h"
 #endif
 
-#define BY_WORDS(a, b, types, packed_a)                                                    \
-    {                                                                                      \
-        a, b, {1, 1, WORD_BYTES}, types, stream_##types, NULL, {packed_a, words_of_bytes}, \
-            spin_words, NULL, NULL                                                         \
+#define BY_WORDS(a, b, types, packed_a)                                                       \
+    {                                                                                         \
+        a, b, {1, 1, WORD_BYTES}, types, stream_##types, NULL, {packed_a, words_of_bytes}, 0, \
+            spin_words, NULL, NULL                                                            \
     }
-#define BY_TILES(a, b, bytes, types, element)                                                \
-    {                                                                                        \
-        a, b, {TILE, TILE, TILE_BYTES / (bytes)}, types, stream_##types, lines_of_##types,   \
-            {rows_of_##element, columns_of_##element}, spin_##types, start_tiles, stop_tiles \
+#define BY_TILES(a, b, bytes, types, element)                                                   \
+    {                                                                                           \
+        a, b, {TILE, TILE, TILE_BYTES / (bytes)}, types, stream_##types, lines_of_##types,      \
+            {rows_of_##element, columns_of_##element}, 0, spin_##types, start_tiles, stop_tiles \
     }
 static const tg_words words_table[] = {
     BY_WORDS(TG_I8, TG_I8, i8_by_i8, words_of_flipped),
     BY_WORDS(TG_U8, TG_I8, u8_by_i8, words_of_bytes),
     BY_WORDS(TG_I8, TG_U8, i8_by_u8, words_of_bytes),
     BY_WORDS(TG_U8, TG_U8, u8_by_u8, words_of_flipped),
+#if defined(TG_HAS_BF16)
+    {TG_BF16,
+     TG_BF16,
+     {1, 1, 2},
+     pairs_of_bf16,
+     stream_pairs_of_bf16,
+     lines_of_pairs_of_bf16,
+     {lines_of_halves, words_of_halves},
+     1,
+     spin_pairs_of_bf16,
+     NULL,
+     NULL},
+#endif
 #if defined(TG_HAS_AMX)
     BY_TILES(TG_I8, TG_I8, 1, tiles_of_i8_i8, bytes),
     BY_TILES(TG_I8, TG_U8, 1, tiles_of_i8_u8, bytes),

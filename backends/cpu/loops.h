@@ -33,7 +33,8 @@ typedef struct place {
 /* One pass over a slice of k: where tiles of C are from, and where they go. */
 typedef struct pass {
     place from, to;
-    int is_direct; /* the kernel itself finds and leaves them there */
+    int is_direct; /* the kernel itself finds and leaves them there, */
+    int is_short;  /* rounded */
     int is_beside; /* and there, beside C, rows have room for more */
     double beta;
     range ks; /* of the block */
@@ -63,6 +64,7 @@ static void run_on_corner(const tg_job *j, const team *t, tg_step *s, const pass
     fetch(&to, rows, cols);
     s->c = t->corner;
     s->c_row = corner_row;
+    s->is_c_short = 0;
     s->alpha = j->add ? 1 : j->p->alpha;
     s->beta = j->add ? 0 : now->beta;
     if (s->beta != 0)
@@ -73,6 +75,7 @@ static void run_on_corner(const tg_job *j, const team *t, tg_step *s, const pass
     else
         to.store(to.at, to.row, to.col, t->corner, corner_row, 1, rows, cols);
     s->c_row = now->to.row;
+    s->is_c_short = now->is_short;
 }
 
 /* What a tile fetches of the block of B that comes: of a strip of it, as wide as the lines that a
@@ -140,9 +143,11 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
 {
     const int is_c_in_rows = now->is_direct && (now->to.col == 1 || b->line == 1);
     const range ks = now->ks;
-    tg_step s = {.k = tg_ceil_div(ks.end - ks.begin, tg_tile_word(j->tile, (int)j->bytes)),
+    const int word = tg_takes_words_in_rows(j->tile) ? 1 : tg_tile_word(j->tile, (int)j->bytes);
+    tg_step s = {.k = tg_ceil_div(ks.end - ks.begin, word),
                  .c_row = now->to.row,
                  .c_next = b->line,
+                 .is_c_short = now->is_short,
                  .alpha = j->p->alpha,
                  .beta = now->beta};
     const int64_t rows_of_tiles = tg_ceil_div(a->lines.end - a->lines.begin, a->line);
@@ -188,8 +193,9 @@ static void multiply_slices(const tg_job *j, const team *t, const staged *a, con
                     .to = is_last ? *c : *sums,
                     .beta = is_first ? j->p->beta : 1,
                     .ks = ks};
-        now.is_direct =
-            !j->add && now.to.store == j->copy_sums && (now.beta == 0 || now.from.at == now.to.at);
+        now.is_short = is_last && j->words && j->words->writes_short && c->bytes < j->sum_bytes;
+        now.is_direct = !j->add && (now.is_short || now.to.store == j->copy_sums) &&
+                        (now.beta == 0 || now.from.at == now.to.at);
         now.is_beside = j->sums_bytes > 0 && !is_last;
         multiply_warp(j, t, a, b, &now, rows, cols);
     }

@@ -204,7 +204,7 @@ static staged operand(const tg_job *j, tg_flag which, const void *data, char *pa
                     .k_stride = k_stride,
                     .line = line,
                     .grain = grain,
-                    .grain_there = j->words ? line : grain,
+                    .grain_there = j->words && tile->inst.m > 1 ? line : grain,
                     .k = tile->block.k,
                     .panels = panels,
                     .k_inner = k_inner,

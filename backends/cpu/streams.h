@@ -137,9 +137,10 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
     const int is_apart = ks.begin > 0, is_in_lots = j->fetching == TG_FETCHES_LOTS;
     const tg_problem *p = j->p;
     const int64_t bytes = j->sum_bytes, block_k = j->slice;
+    const int in_rows = tg_takes_words_in_rows(j->tile);
     const int64_t rows_at_once =
-        j->words ? tg_max(TG_STREAMED_WORDS, j->tile.inst.k) : j->stream_rows;
-    const int64_t panel = j->words ? TG_STREAM_PANEL : j->tile.thread.n;
+        j->words && !in_rows ? tg_max(TG_STREAMED_WORDS, j->tile.inst.k) : j->stream_rows;
+    const int64_t panel = in_rows ? j->tile.block.n : j->words ? TG_STREAM_PANEL : j->tile.thread.n;
     void (*const run)(const tg_step *) = j->words ? j->words->stream : j->kernel.run;
     stream x = {.a_bytes = (int64_t)tg_type_size(p->a.type),
                 .b_bytes = (int64_t)tg_type_size(p->b.type),
@@ -190,6 +191,12 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                     s.coming = (const char *)s.b + ALONG;
                 if (j->fetching == TG_FETCHES_BELOW && is_there && k + 2 * s.k <= p->k)
                     s.coming = (const char *)s.b + s.k * s.coming_row;
+                if (in_rows) {
+                    s.rows = (int)p->m;
+                    s.is_c_short = !j->is_c_beside && x.c_bytes < bytes;
+                    run(&s);
+                    continue;
+                }
                 coming below = {.at = s.coming, .left = s.coming ? 2 : 0, .next = 2 * LINE};
                 if (j->goes_down) {
                     run_down(j, s, is_in_lots ? &lot : &below);

@@ -47,6 +47,32 @@ static inline __attribute__((always_inline)) void put_words(int32_t *c, word_vec
     _mm512_mask_storeu_epi32(c, mask, sum);
 }
 
+/* The same of f32. */
+static inline __attribute__((always_inline)) void put_floats(float *c, __m512 sum, __mmask16 mask,
+                                                             const tg_step *s)
+{
+    sum = _mm512_mul_ps(sum, _mm512_set1_ps((float)s->alpha));
+    if (s->beta != 0)
+        sum = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, c), _mm512_set1_ps((float)s->beta), sum);
+    _mm512_mask_storeu_ps(c, mask, sum);
+}
+
+/* Of all sums, which waited in whole lines. */
+static inline __attribute__((always_inline)) void finish_sums(const float *sums, int64_t sums_row,
+                                                              int is_whole, const tg_step *s)
+{
+    for (int i = 0; i < s->rows; i++)
+        for (int j = 0; j < s->columns; j += WORDS) {
+            float *const c = (float *)s->c + i * s->c_row + j;
+            const __mmask16 mask = mask_of_words(s->columns - j);
+            const __m512 sum = _mm512_load_ps(sums + i * sums_row + j);
+            if (is_whole)
+                put_words((int32_t *)c, (word_vector)sum, mask, s);
+            else
+                put_floats(c, sum, mask, s);
+        }
+}
+
 /* C is written after the product, and comes to L1 during it. */
 static inline void fetch_words(const tg_step *s)
 {

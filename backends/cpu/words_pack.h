@@ -3,11 +3,27 @@
  * Panels of words: 4 bytes that are neighbours along k. They are made of squares of 16 lines and 64
  * bytes of each, which are turned in registers where the matrix lies the other way. */
 
+/* Halves of two registers by turns, from the lower or the upper ones. */
+static inline __attribute__((always_inline)) word_vector by_turns(int is_upper)
+{
+    static const uint16_t from[2 * WORDS] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
+                                             37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
+                                             11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
+    const word_vector lower = _mm512_loadu_si512(from);
+    return is_upper ? _mm512_add_epi16(lower, _mm512_set1_epi16(WORDS)) : lower;
+}
+
 /* A word of each of 16 lines, which lie side by side: of `count` elements, a constant. */
 static inline __attribute__((always_inline)) word_vector
 weave(const char *from, int64_t from_k, int count, __mmask16 lines, int bytes)
 {
     word_vector words = _mm512_setzero_si512();
+    if (bytes == 2 && count == 2) {
+        const __m256i low = _mm256_maskz_loadu_epi16(lines, from);
+        const __m256i high = _mm256_maskz_loadu_epi16(lines, from + from_k * bytes);
+        return _mm512_permutex2var_epi16(_mm512_castsi256_si512(low), by_turns(0),
+                                         _mm512_castsi256_si512(high));
+    }
     EACH (part, count) {
         const char *row = from + part * from_k * bytes;
         const word_vector wide = bytes == 1
@@ -70,8 +86,9 @@ static inline __attribute__((always_inline)) void load_lines(word_vector *square
 /* What a panel is made of, from its first k on:
  *   WORDS_OF_LINES  a word of each line, then the next of each, ...
  *   WHOLE_TILES     the same, filled up with zeros to 16 words of each
- *   TILES_OF_LINES  64 bytes of each line, filled up with zeros, then the next 64 of each, ... */
-typedef enum panel_form { WORDS_OF_LINES, WHOLE_TILES, TILES_OF_LINES } panel_form;
+ *   TILES_OF_LINES  64 bytes of each line, filled up with zeros, then the next 64 of each, ...
+ *   WHOLE_LINES     all words of a line, then all of the next, which is so many elements further */
+typedef enum panel_form { WORDS_OF_LINES, WHOLE_TILES, TILES_OF_LINES, WHOLE_LINES } panel_form;
 
 static inline __attribute__((always_inline)) void
 pack_panel(char *to, int64_t panel, const char *from, int64_t from_k, int64_t from_line, int64_t k,
@@ -87,6 +104,15 @@ pack_panel(char *to, int64_t panel, const char *from, int64_t from_k, int64_t fr
             const __mmask16 mask = mask_of_words(rows);
             const char *const source = from + (i * from_line + at * from_k) * bytes;
             char *const whole = to + at * panel * bytes; /* 64 bytes of all lines */
+            if (form == WHOLE_LINES) {
+                load_lines(square, source, from_k, from_line, left, rows, bytes);
+                EACH (line, WORDS)
+                    if (line < rows)
+                        _mm512_mask_storeu_epi32(to + ((i + line) * panel + at) * bytes,
+                                                 mask_of_words(tg_ceil_div(left, in_word)),
+                                                 square[line]);
+                continue;
+            }
             if (form == TILES_OF_LINES) {
                 load_lines(square, source, from_k, from_line, left, rows, bytes);
                 EACH (line, WORDS)
@@ -121,6 +147,16 @@ pack_panel(char *to, int64_t panel, const char *from, int64_t from_k, int64_t fr
     }
 PACK(words_of_bytes, 1, WORDS_OF_LINES, 0)
 PACK(words_of_flipped, 1, WORDS_OF_LINES, TOP_BIT)
+#if defined(TG_HAS_BF16)
+/* Other kernels take lines so: outer is the line here. */
+static void lines_of_halves(void *to, int64_t to_line, int64_t to_k, const void *from,
+                            int64_t from_line, int64_t from_k, int64_t lines, int64_t k)
+{
+    (void)to_k;
+    pack_panel(to, to_line, from, from_k, from_line, k, lines, 2, WHOLE_LINES, 0);
+}
+PACK(words_of_halves, 2, WORDS_OF_LINES, 0)
+#endif
 #if defined(TG_HAS_AMX)
 PACK(columns_of_bytes, 1, WHOLE_TILES, 0)
 PACK(columns_of_halves, 2, WHOLE_TILES, 0)
