@@ -180,6 +180,24 @@ static void run_thin(tg_context *ctx)
     }
 }
 
+/* Halves that become f32 as a whole, or words that are woven from a near B, in one piece of k and
+ * in several, by one thread and shared out. */
+static void run_halves(tg_context *ctx)
+{
+    static const int rows[] = {9, 33, 48, 64}, ks[] = {63, 300, 400};
+    for (int i = 0; i < 2 * 2 * 2 * 4 * 3; i++) {
+        gemm_case c = case_default("cpu");
+        c.type = c.b_type = i % 2 ? TG_F16 : TG_BF16;
+        c.c_type = i / 2 % 2 ? TG_F32 : c.type;
+        c.threads = 1 + i / 4 % 2;
+        snprintf(c.kind, sizeof c.kind, "%s", i % 5 ? "NN" : "TT");
+        c.m = rows[i / 8 % 4] * c.threads, c.n = 40, c.k = ks[i / 32];
+        c.beta = i / 4 % 3;
+        c.workspace = 1;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+}
+
 /* What a packed operand changes in the plan counts for the workspace too. */
 static void run_packed(tg_context *ctx)
 {
@@ -201,6 +219,7 @@ void gemm_cpu(tg_context *ctx)
     run_splits(ctx);
     run_small(ctx);
     run_items(ctx);
+    run_halves(ctx);
     run_packed(ctx);
     run_thin(ctx);
 }

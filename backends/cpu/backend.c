@@ -118,6 +118,17 @@ static int has_level(const level *x)
     return x->isa == &tg_isa_portable;
 }
 
+/* Is it faster than the next? Intel's cores take twice as long for pairs of bf16 as for f32. */
+static int is_quick(const level *x)
+{
+#if defined(TG_IS_X86)
+    return !(x->matrix & TG_CPU_BF16) || __builtin_cpu_is("amd");
+#else
+    (void)x;
+    return 1;
+#endif
+}
+
 /* TILEGEMM_ISA names the best instruction set that may be used; an absent one means the next. */
 static const level *find_level(tg_context *ctx)
 {
@@ -127,7 +138,7 @@ static const level *find_level(tg_context *ctx)
         while (first < LEVELS && strcmp(levels[first].name, at_most) != 0)
             first++;
     for (int i = first; i < LEVELS; i++)
-        if (has_level(&levels[i]))
+        if (has_level(&levels[i]) && (is_quick(&levels[i]) || (at_most && *at_most && i == first)))
             return &levels[i];
     char names[64] = "";
     for (int i = 0; i < LEVELS; i++)

@@ -47,13 +47,24 @@ static inline __attribute__((always_inline)) void put_words(int32_t *c, word_vec
     _mm512_mask_storeu_epi32(c, mask, sum);
 }
 
-/* The same of f32. */
-static inline __attribute__((always_inline)) void put_floats(float *c, __m512 sum, __mmask16 mask,
-                                                             const tg_step *s)
+/* What takes part in the same of f32, read once for many vectors. */
+typedef struct float_scale {
+    __m512 alpha, beta;
+    int adds;
+} float_scale;
+
+static inline __attribute__((always_inline)) float_scale float_scale_of(const tg_step *s)
 {
-    sum = _mm512_mul_ps(sum, _mm512_set1_ps((float)s->alpha));
-    if (s->beta != 0)
-        sum = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, c), _mm512_set1_ps((float)s->beta), sum);
+    return (float_scale){_mm512_set1_ps((float)s->alpha), _mm512_set1_ps((float)s->beta),
+                         s->beta != 0};
+}
+
+static inline __attribute__((always_inline)) void put_floats(float *c, __m512 sum, __mmask16 mask,
+                                                             const float_scale *by)
+{
+    sum = _mm512_mul_ps(sum, by->alpha);
+    if (by->adds)
+        sum = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, c), by->beta, sum);
     _mm512_mask_storeu_ps(c, mask, sum);
 }
 
@@ -61,6 +72,7 @@ static inline __attribute__((always_inline)) void put_floats(float *c, __m512 su
 static inline __attribute__((always_inline)) void finish_sums(const float *sums, int64_t sums_row,
                                                               int is_whole, const tg_step *s)
 {
+    const float_scale by = float_scale_of(s);
     for (int i = 0; i < s->rows; i++)
         for (int j = 0; j < s->columns; j += WORDS) {
             float *const c = (float *)s->c + i * s->c_row + j;
@@ -69,7 +81,7 @@ static inline __attribute__((always_inline)) void finish_sums(const float *sums,
             if (is_whole)
                 put_words((int32_t *)c, (word_vector)sum, mask, s);
             else
-                put_floats(c, sum, mask, s);
+                put_floats(c, sum, mask, &by);
         }
 }
 

@@ -53,20 +53,21 @@ static inline WITH_BF16 __m256i sixteen_to_bf16(__m512 x)
 static __attribute__((noinline)) WITH_BF16 void
 scale_pairs(const __m512 *sums, int mr, int nv, __mmask16 last, int64_t at, const tg_step *s)
 {
-    const __m512 beta = _mm512_set1_ps((float)s->beta);
+    const float_scale by = float_scale_of(s);
     for (int i = 0; i < mr; i++)
         for (int j = 0; j < nv; j++) {
             const __mmask16 mask = j == nv - 1 ? last : (__mmask16)0xffff;
             uint16_t *const c = (uint16_t *)s->c + at + i * s->c_row + j * WORDS;
             __m512 sum = sums[i * nv + j];
             if (!s->is_c_short) {
-                put_floats((float *)s->c + (c - (uint16_t *)s->c), sum, mask, s);
+                put_floats((float *)s->c + (c - (uint16_t *)s->c), sum, mask, &by);
                 continue;
             }
-            sum = _mm512_mul_ps(sum, _mm512_set1_ps((float)s->alpha));
-            if (s->beta != 0) {
+            sum = _mm512_mul_ps(sum, by.alpha);
+            if (by.adds) {
                 const word_vector was = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, c));
-                sum = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_slli_epi32(was, 16)), beta, sum);
+                sum =
+                    _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_slli_epi32(was, 16)), by.beta, sum);
             }
             _mm256_mask_storeu_epi16(c, mask, sixteen_to_bf16(sum));
         }
