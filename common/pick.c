@@ -95,8 +95,7 @@ static int hides_packing(const tg_problem *p, const tg_limits *l, const tg_plan 
            p->k > l->l2 / 2 / bytes / tg_max(p->n, 1) && is_late(p, l, plan);
 }
 
-/* The largest of so many strips, in tiles. */
-static double largest_strip(int64_t all, int strips, int tile, int fine)
+static double tiles_of_largest_strip(int64_t all, int strips, int tile, int fine)
 {
     const int grain = tg_strip_grain(all, strips, tile, fine);
     const int64_t largest = tg_largest_strip(all, strips, grain);
@@ -109,8 +108,8 @@ static double uneven(const tg_problem *p, const tg_plan *plan)
     const tg_tile t = plan->tile;
     const double tiles =
         (double)tg_ceil_div(p->m, t.thread.m) * (double)tg_ceil_div(p->n, t.thread.n);
-    return largest_strip(p->m, plan->strips.m, t.thread.m, 1) *
-           largest_strip(p->n, plan->strips.n, t.thread.n, t.vec) * plan->threads / tiles;
+    return tiles_of_largest_strip(p->m, plan->strips.m, t.thread.m, 1) *
+           tiles_of_largest_strip(p->n, plan->strips.n, t.thread.n, t.vec) * plan->threads / tiles;
 }
 
 /* A few lines, times many that are turned on their way. */

@@ -105,12 +105,6 @@ tg_status tg_cpu_pack(tg_context *ctx, const tg_problem *p, const tg_plan *plan,
     return TG_OK;
 }
 
-static range strip_at(int64_t strip, int strips, int64_t pieces, int grain, int64_t all)
-{
-    return (range){strip * pieces / strips * grain,
-                   tg_min(all, (strip + 1) * pieces / strips * grain)};
-}
-
 static tg_item cell_at(const tg_job *j, int64_t cell, range *rows, range *cols)
 {
     const int64_t strips = (int64_t)j->strips.m * j->strips.n;

@@ -362,6 +362,8 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         j.plane = (j.is_streamed && j.words ? tg_max(rows, TG_STREAM_ROWS) : rows) * j.sums_row *
                   j.sum_bytes;
         j.sums_bytes = tg_round_up(planes * j.plane, 64);
+    }
+    if (j.splits > 1) {
         j.apart_row = tg_round_up(p->n, TG_STREAM_PANEL) + 16;
         j.apart_bytes = tg_round_up(p->m * j.apart_row * j.sum_bytes, 64);
     }

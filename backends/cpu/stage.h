@@ -42,6 +42,13 @@ typedef struct staged {
     int64_t coming_bytes;  /* of its rows */
 } staged;
 
+/* One of so many strips of all rows, or columns, which are so many pieces. */
+static range strip_at(int64_t strip, int strips, int64_t pieces, int grain, int64_t all)
+{
+    return (range){strip * pieces / strips * grain,
+                   tg_min(all, (strip + 1) * pieces / strips * grain)};
+}
+
 static void wait_for(const team *t)
 {
     (void)t;

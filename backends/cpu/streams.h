@@ -251,9 +251,7 @@ static void multiply_splits(const tg_job *j, const team *t, tg_item item, int me
         multiply_streaming(j, t, item, cols, ks);
     }
     wait_for(&(team){.size = threads});
-    const range own = {me * panels / threads * line,
-                       tg_min(p->n, (me + 1) * panels / threads * line)};
-    add_sums(j, t, item, own);
+    add_sums(j, t, item, strip_at(me, threads, panels, (int)line, p->n));
 }
 
 #endif
