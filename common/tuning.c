@@ -171,7 +171,8 @@ static tg_status check_tile(tg_context *ctx, tg_tile t, tg_type type)
     if (refusal)
         return tg_fail(ctx, TG_BAD_TILE, "%s", refusal);
     if (is_cpu && !tg_tile_keeps_order(t, ctx->limits, type))
-        return tg_fail(ctx, TG_BAD_TILE, "it could change bits: here, other instructions sum all of %s",
+        return tg_fail(ctx, TG_BAD_TILE,
+                       "it could change bits: here, other instructions sum all of %s",
                        tg_type_name(type));
     if (is_cpu && (has_block || !tg_tile_shrinks(t, ctx->limits, bytes) || t.stages < 1 ||
                    t.slices != 1 || t.form == TG_DOT))
