@@ -118,7 +118,8 @@ static int has_level(const level *x)
     return x->isa == &tg_isa_portable;
 }
 
-/* Is it faster than the next? Intel's cores take twice as long for pairs of bf16 as for f32. */
+/* Is it faster than the next? Intel's cores take longer for pairs of bf16 than to make f32 of them.
+ */
 static int is_quick(const level *x)
 {
 #if defined(TG_IS_X86)

@@ -31,7 +31,6 @@ enum { AT_ONCE = 16 };
     }
 #define F32_OF_I8(x) _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(x))
 #define F32_OF_U8(x) _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(x))
-#define F32_OF_BF16(x) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16))
 SOME_TO_F32(some_of_i8, int8_t, _mm_maskz_loadu_epi8, F32_OF_I8)
 SOME_TO_F32(some_of_u8, uint8_t, _mm_maskz_loadu_epi8, F32_OF_U8)
 SOME_TO_F32(some_of_f16, uint16_t, _mm256_maskz_loadu_epi16, _mm512_cvtph_ps)

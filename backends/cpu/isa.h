@@ -66,10 +66,9 @@ static inline __attribute__((always_inline)) __m512d add_lower_f64(__m512d sum, 
 #define ADD_LOWER_F32(sum, a, is_spread, b) add_lower_f32(sum, a, is_spread, b)
 #define ADD_LOWER_F64(sum, a, is_spread, b) add_lower_f64(sum, a, is_spread, b)
 enum { HAS_HALVES = 1 };
+#define F32_OF_BF16(x) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16))
 #define WIDEN_F16(at) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(at)))
-#define WIDEN_BF16(at)   \
-    _mm512_castsi512_ps( \
-        _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(at))), 16))
+#define WIDEN_BF16(at) F32_OF_BF16(_mm256_loadu_si256((const __m256i *)(at)))
 
 /* The lower or the upper half of each word, as f32. */
 static inline __attribute__((always_inline)) __m512 half_of(tg_type type, __m512 words, int upper)

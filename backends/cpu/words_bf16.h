@@ -44,8 +44,7 @@ static inline WITH_BF16 __m256i sixteen_to_bf16(__m512 x)
     if (!_mm512_fpclass_ps_mask(x, DENORMAL))
         return (__m256i)_mm512_cvtneps_pbh(x);
     _mm512_storeu_ps(wide, x);
-    for (int i = 0; i < WORDS; i++)
-        narrow[i] = tg_bf16_of_float(wide[i]);
+    bf16_of_floats(narrow, wide, WORDS);
     return _mm256_loadu_si256((const __m256i *)narrow);
 }
 
@@ -65,9 +64,8 @@ scale_pairs(const __m512 *sums, int mr, int nv, __mmask16 last, int64_t at, cons
             }
             sum = _mm512_mul_ps(sum, by.alpha);
             if (by.adds) {
-                const word_vector was = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, c));
-                sum =
-                    _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_slli_epi32(was, 16)), by.beta, sum);
+                const __m512 was = F32_OF_BF16(_mm256_maskz_loadu_epi16(mask, c));
+                sum = _mm512_fmadd_ps(was, by.beta, sum);
             }
             _mm256_mask_storeu_epi16(c, mask, sixteen_to_bf16(sum));
         }
