@@ -301,10 +301,10 @@ static WITH_BF16 void lines_of_pairs_of_bf16(const tg_step *s)
 static WITH_BF16 double spin_pairs_of_bf16(int64_t rounds, double *sink)
 {
     enum { CHAINS = 12 };
-    const word_vector factor = _mm512_set1_epi16(0x3f80); /* 1 */
+    const word_vector factor = _mm512_set1_epi16((int16_t)(0x3f80 + (int)*sink)); /* 1, or so */
     __m512 chain[CHAINS];
     EACH (i, CHAINS)
-        chain[i] = _mm512_set1_ps((float)*sink);
+        chain[i] = _mm512_set1_ps((float)i); /* equal ones would be computed once */
     for (int64_t round = 0; round < rounds; round++)
         EACH (i, CHAINS)
             chain[i] = add_pairs(chain[i], factor, factor);
