@@ -31,8 +31,9 @@ static const double cycles_to_turn = 2.7;                           /* a vector,
 static const double cycles_of_split_load = 0.2; /* a vector of B across two lines of L1, */
 static const double cycles_of_far_split = 0.8;  /* or beyond L1 */
 static const double cycles_of_crowding = 2; /* rows half a page apart, or more, share cache sets */
-static const double cycles_of_cold_row = 3; /* of a panel of B that is used once, from L2, */
-static const double cycles_of_far_row = 16; /* or beyond */
+static const double cycles_of_crowded_rows = 0.5;  /* of A that share sets of L1, with 32 bytes */
+static const double cycles_of_cold_row = 3;        /* of a panel of B that is used once, from L2, */
+static const double cycles_of_far_row = 16;        /* or beyond */
 static const double cycles_of_streamed_sum = 0.06; /* a vector of them, in each step */
 static const double bytes_per_cycle = 8;           /* that a core has from the caches of others */
 static const double cycles_to_meet = 2000;       /* a barrier or two, for each thread that comes */
@@ -121,6 +122,15 @@ static double cycles_of_turned(const tg_problem *p, tg_turned turned, int64_t ve
            (double)tg_ceil_div(many, vector);
 }
 
+/* Are rows of A, as they lie, a page apart, so that panels of B push them out of L1? */
+static int is_crowded_in_rows(const tg_problem *p, const tg_limits *l, const tg_plan *plan,
+                              int bytes)
+{
+    enum { PAGE = 4096 };
+    return l->vec_bytes == 32 && plan->tile.form == TG_OUTER && plan->a_in_place &&
+           !plan->b_in_place && tg_even_part(p->a.row_stride) * bytes >= PAGE;
+}
+
 static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *plan, int bytes)
 {
     const tg_tile t = plan->tile;
@@ -152,6 +162,8 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
         ((is_a_across && p->a.col_stride % (2048 / bytes) == 0) ||
          (plan->b_in_place && p->b.row_stride % (2048 / bytes) == 0)))
         step += cycles_of_crowding;
+    if (is_crowded_in_rows(p, l, plan, bytes))
+        step += cycles_of_crowded_rows;
     const double tiles =
         (double)tg_ceil_div(p->m, t.thread.m) * (double)tg_ceil_div(p->n, t.thread.n);
     const double steps = (double)tg_ceil_div(p->k, tg_tile_word(t, bytes));
@@ -226,17 +238,19 @@ static void keep_rows_together(const tg_problem *p, const tg_limits *l, tg_plan 
 }
 
 /* B on its way to the only block of m is needed once: in pieces that are still in L2 when they are
- * multiplied. Those that lie in rows are best read some way along them. What the kernel packs is a
+ * multiplied. Those that lie in rows are best read some way along them, a page if it comes from
+ * memory. What the kernel packs is a
  * panel at a time; where it fetches one block while it multiplies another, both are to be there. */
 static void cut_to_l2(const tg_problem *p, const tg_limits *l, tg_plan *plan, int bytes)
 {
-    enum { LEAST_RUN = 1024, MOST_RUN = 1536 }; /* bytes */
+    enum { NEAR_RUN = 1024, FAR_RUN = 4096, MOST_RUN = 1536 }; /* bytes */
     tg_tile *t = &plan->tile;
     const int late = is_late(p, l, plan), fetches = late && tg_fetches_late(l);
     const int64_t k = late ? tg_min(t->block.k, p->k) : t->block.k;
     const int64_t most = l->l2 / bytes / tg_max(k, 1);
+    const int64_t least = tg_is_beyond_caches(p->n, p->k, bytes, l) ? FAR_RUN : NEAR_RUN;
     const int64_t in_rows =
-        late ? tg_min(most / 4, MOST_RUN / bytes) : tg_max(most / 2, LEAST_RUN / bytes);
+        late ? tg_min(most / 4, MOST_RUN / bytes) : tg_max(most / 2, least / bytes);
     const int64_t piece = p->b.col_stride != 1 ? most / 4 : in_rows;
     if (p->m > t->block.m)
         return;

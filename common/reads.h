@@ -13,6 +13,12 @@ static inline int tg_is_near(const tg_problem *p, int64_t lines, int64_t bytes, 
     return (double)lines * (double)p->k * (double)bytes <= 0.75 * (double)l->l1;
 }
 
+/* Is a matrix of so many lines so large that it comes from memory? */
+static inline int tg_is_beyond_caches(int64_t lines, int64_t k, int64_t bytes, const tg_limits *l)
+{
+    return k > l->l3 / 4 / bytes / tg_max(lines, 1);
+}
+
 /* With no more of k than this, C is what takes the time: a CPU writes it row by row, if A and B are
  * read where they are, or B is copied. */
 enum { TG_FLAT_K = 16 };

@@ -13,6 +13,8 @@ static const tg_limits small_l2 = {{1, 1},  0,         64,         32, 64, 0,
 static const tg_limits large_l2 = {{1, 1},  0,         64,          32, 64, 0,
                                    KIB(48), KIB(2048), KIB(262144), 1,  0,  0};
 
+static const tg_limits narrow = {{1, 1}, 0, 32, 16, 32, 0, KIB(32), KIB(512), KIB(32768), 1, 0, 0};
+
 /* With vectors of 64 bytes, a large B is read in streams, or packed on its way by a thread that has
  * its columns for itself; which of them is in each case as the Zen 4 was measured. (Together: many
  * rows of A are one block for that, in f32, if one thread has them all.) */
@@ -341,11 +343,37 @@ static void test_far_c(void)
     }
 }
 
+/* With vectors of 32 bytes, as the Zen 3 was measured: rows of A a page apart are packed, if there
+ * are columns enough; and a B from memory is packed along a page, others along less. */
+static void test_narrow_vectors(void)
+{
+    static const struct {
+        asked s;
+        int reads_a, least_run, most_run; /* bytes */
+    } cases[] = {
+        {{1024, 1024, 1024, 1}, 0, 0, INT32_MAX},  {{1000, 1000, 1000, 1}, 1, 0, INT32_MAX},
+        {{1024, 1024, 1000, 1}, 1, 0, INT32_MAX},  {{1024, 32, 2048, 1}, 1, 0, INT32_MAX},
+        {{30, 4096, 4100, 1}, 1, 4000, INT32_MAX}, {{56, 1000, 1000, 1}, 1, 0, 2048}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (tg_type type = TG_F32; type <= TG_F64; type++) {
+            const tg_problem p = problem_of(cases[i].s, type);
+            tg_plan plan = TG_PLAN_INIT;
+            CHECK(tg_choose(&p, &narrow, NULL, &plan));
+            const int64_t run = plan.tile.block.n * (int64_t)tg_type_size(type);
+            CHECK_SAY(plan.a_in_place == cases[i].reads_a && run >= cases[i].least_run &&
+                          run <= cases[i].most_run,
+                      "%lldx%lldx%lld %s: A in place %d, a run of %lld", (long long)p.m,
+                      (long long)p.n, (long long)p.k, tg_type_name(type), plan.a_in_place,
+                      (long long)run);
+        }
+}
+
 void choose_cpu(void)
 {
     test_few_rows();
     test_few_rows_far_off();
     test_narrow_streams();
+    test_narrow_vectors();
     test_near_panels();
     test_many_rows();
     test_far_c();

@@ -97,6 +97,20 @@ static inline void turn_sums(float *to, const float *from)
         }
 }
 
+/* c := alpha * sum + beta * c, of sums that lie in whole lines: integers, or f32. */
+static inline __attribute__((always_inline)) void finish_sums(const float *sums, int64_t sums_row,
+                                                              int is_whole, const tg_step *s)
+{
+    if (!is_whole) {
+        scale_floats(sums, sums_row, s->rows, s->columns, 0, s);
+        return;
+    }
+    for (int i = 0; i < s->rows; i++)
+        for (int j = 0; j < s->columns; j += WORDS)
+            put_words((int32_t *)s->c + i * s->c_row + j,
+                      _mm512_load_si512(sums + i * sums_row + j), mask_of_words(s->columns - j), s);
+}
+
 #define TILE_LINES(x, first, s, at, row, bytes)                                  \
     {                                                                            \
         const char *const lines = (const char *)(s)->b + (first) * (row) + (at); \
@@ -139,7 +153,8 @@ static inline void turn_sums(float *to, const float *from)
     static void name(const tg_step *s)                                                             \
     {                                                                                              \
         enum { SIDE = TILES * TILE, ROW = SIDE * WORD_BYTES };                                     \
-        const int is_c = s->alpha == 1 && s->beta == 0 && s->rows == SIDE && s->columns == SIDE;   \
+        const int is_c = s->alpha == 1 && s->beta == 0 && s->rows == SIDE && s->columns == SIDE && \
+                         !s->is_c_short;                                                           \
         float waiting[SIDE * SIDE] __attribute__((aligned(64)));                                   \
         float *const sums = is_c ? s->c : waiting;                                                 \
         const int64_t row = is_c ? s->c_row * WORD_BYTES : ROW;                                    \

@@ -68,28 +68,26 @@ static int has_f16c(void)
 #endif
 
 #if defined(TG_HAS_ISA_AVX512)
-/* Tiles of bf16 and of bytes; the system must allow them to this process, since they make the state
- * of a thread larger. */
-static int has_amx(void)
-{
-#if defined(__linux__) && defined(TG_HAS_AMX)
-    enum { LEAF = 7, BF16_TILES_INT8 = 1 << 22 | 1 << 24 | 1 << 25, ASK_FOR = 0x1023, TILES = 18 };
-    unsigned a, b, c, d;
-    return __get_cpuid_count(LEAF, 0, &a, &b, &c, &d) && (d & BF16_TILES_INT8) == BF16_TILES_INT8 &&
-           syscall(SYS_arch_prctl, ASK_FOR, TILES) == 0;
-#else
-    return 0;
-#endif
-}
-#endif
-
-#if defined(TG_HAS_ISA_AVX512)
 static int has_bf16(void)
 {
 #if defined(TG_HAS_BF16)
     enum { LEAF = 7, SUBLEAF = 1, BF16 = 1 << 5 };
     unsigned a, b, c, d;
     return __get_cpuid_count(LEAF, SUBLEAF, &a, &b, &c, &d) && (a & BF16);
+#else
+    return 0;
+#endif
+}
+
+/* Tiles of bf16 and of bytes; the system must allow them to this process, since they make the state
+ * of a thread larger. Their sums are rounded by what has_bf16. */
+static int has_amx(void)
+{
+#if defined(__linux__) && defined(TG_HAS_AMX)
+    enum { LEAF = 7, BF16_TILES_INT8 = 1 << 22 | 1 << 24 | 1 << 25, ASK_FOR = 0x1023, TILES = 18 };
+    unsigned a, b, c, d;
+    return has_bf16() && __get_cpuid_count(LEAF, 0, &a, &b, &c, &d) &&
+           (d & BF16_TILES_INT8) == BF16_TILES_INT8 && syscall(SYS_arch_prctl, ASK_FOR, TILES) == 0;
 #else
     return 0;
 #endif

@@ -146,6 +146,7 @@ typedef struct tg_job {
     int packs_late;               /* B, while its first row of tiles is multiplied, */
     int fetches_late;             /* and the next block of it meanwhile */
     int fetches_rows;             /* of A, those of the next tile */
+    tg_mn rows_at_once;           /* of k, of A and of B, that are packed along all panels */
     const tg_words *words;        /* NULL: none */
     tg_copy *copy_sums;           /* as kernels make them */
     tg_add *add;                  /* to a C of integers; else NULL */

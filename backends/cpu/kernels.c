@@ -16,7 +16,7 @@
 /* A step of AVX-512 has 24 multiply-adds or more to hide a fetch behind. One of 12 has not: its
  * loop is best short. Packed panels are fetched ahead, but for one of B that was packed on its way.
  */
-enum { FETCHES_COMING = VEC_BYTES == 64, FETCH_PACKED_STEPS = 32 };
+enum { FETCHES_COMING = VEC_BYTES == 64, FETCH_PACKED_STEPS = VEC_BYTES == 64 ? 32 : 64 };
 /* A core follows a dozen lines at once, more or less, and those of a panel are among them: what
  * else it fetches comes one by one, and the rows of C in two pieces of k, so many before the end.
  */
@@ -138,7 +138,8 @@ enum { WHOLE, MASKED, MASKED_LOWER, HAS_LOWER = VEC_BYTES == 64 };
 #define BY_TILES(a, b, bytes, types, element)                                                   \
     {                                                                                           \
         a, b, {TILE, TILE, TILE_BYTES / (bytes)}, types, stream_##types, lines_of_##types,      \
-            {rows_of_##element, columns_of_##element}, 0, spin_##types, start_tiles, stop_tiles \
+            {rows_of_##element, columns_of_##element}, (bytes) == 2, spin_##types, start_tiles, \
+            stop_tiles                                                                          \
     }
 static const tg_words words_table[] = {
     BY_WORDS(TG_I8, TG_I8, i8_by_i8, words_of_flipped),

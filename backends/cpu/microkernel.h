@@ -259,7 +259,7 @@ NAME(pieces)(VECTOR *acc, int mr, int nv, int is_k_major, int is_packed, int com
             STEPS(1, comes);
         else if (comes && s->coming)
             STEPS(0, comes);
-        else if (FETCHES_COMING && is_packed && !s->is_near)
+        else if (VEC_BYTES >= 32 && is_packed && !s->is_near)
             STEPS(1, 0);
         else
             STEPS(0, 0);

@@ -12,7 +12,7 @@ typedef struct range {
     int64_t begin, end;
 } range;
 
-enum { ROWS_AT_ONCE = 16, LINE = 64, PAGE = 4096 };
+enum { LINE = 64, PAGE = 4096 };
 
 /* Who works on a cell. */
 typedef struct team {
@@ -34,6 +34,7 @@ typedef struct staged {
     range lines, ks;
     char *panels;
     int in_place, k_inner; /* k_inner: packed as [line][k], not [k][line] */
+    int rows_at_once;      /* that are packed, if a row of k runs through all panels */
     const char *packed;    /* all panels, block of k by block of k; NULL: they are to be staged */
     int64_t all_lines;     /* of the matrix, in whole panels */
     int is_late;           /* the kernel packs them, with the first row of tiles */
@@ -125,20 +126,21 @@ static void pack(const tg_job *j, const staged *s, int64_t panel, int64_t k_begi
 
 /* Each thread packs its share of the panels. Where a row of the matrix runs through all of them, a
  * few rows at a time, so that memory is read along its rows. A core does not follow so many runs of
- * one line each by itself: the lines of the panel some way ahead are fetched, to L2: of rows that
+ * one line each by itself: the lines of panels some way ahead are fetched, to L2: of rows that
  * share a set of L1, it would not have room for all. */
 static void stage(const tg_job *j, const team *t, const staged *s)
 {
-    enum { AHEAD = 6 };
+    enum { LINES_AHEAD = 64 };
     const int64_t panels = tg_ceil_div(s->lines.end - s->lines.begin, s->line);
     const int64_t begin = t->me * panels / t->size, own = (t->me + 1) * panels / t->size - begin;
     const int64_t k = s->ks.end - s->ks.begin, k_bytes = s->k_stride * s->bytes;
     const int in_runs = s->line_stride == 1;
     const int fetches = in_runs && s->line * s->bytes == LINE && !s->in_place;
-    const int64_t few = in_runs ? tg_max(ROWS_AT_ONCE, j->tile.inst.k) : k;
+    const int64_t few = in_runs ? tg_max(s->rows_at_once, j->tile.inst.k) : k;
+    const int64_t ahead = LINES_AHEAD / few;
     for (int64_t k_begin = 0; k_begin < k; k_begin += few)
         for (int64_t panel = 0; panel < own; panel++) {
-            const int64_t soon = panel + AHEAD, k_soon = k_begin + soon / own * few;
+            const int64_t soon = panel + ahead, k_soon = k_begin + soon / own * few;
             const char *const at = matrix_at(s, begin + soon % own);
             for (int64_t x = k_soon; fetches && x < tg_min(k, k_soon + few); x++)
                 __builtin_prefetch(at + x * k_bytes, 0, 2);
@@ -215,6 +217,7 @@ static staged operand(const tg_job *j, tg_flag which, const void *data, char *pa
                     .k = tile->block.k,
                     .panels = panels,
                     .k_inner = k_inner,
+                    .rows_at_once = is_b ? j->rows_at_once.n : j->rows_at_once.m,
                     .in_place = is_wanted && can && !is_packed,
                     .packed = is_packed ? (const char *)data + sizeof(tg_packed) : NULL,
                     .all_lines = tg_round_up(is_b ? p->n : p->m, line)};

@@ -157,6 +157,7 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                  .c_next = panel,
                  .sums_next = panel,
                  .coming_lines = is_in_lots ? 1 : 2,
+                 .is_c_short = !j->is_c_beside && x.c_bytes < bytes,
                  .alpha = j->add ? 1 : p->alpha};
     for (int64_t n = cols.begin; n < cols.end; n += j->tile.block.n) {
         const int64_t n_end = tg_min(cols.end, n + j->tile.block.n);
@@ -184,7 +185,7 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                     j, t, &x, (const char *)item.b + (k * p->b.row_stride + at) * x.b_bytes, &s);
                 const int runs_on = is_there && !j->words && !j->goes_down;
                 s.more = runs_on ? tg_max(0, (n_end - at) / panel - 1) : 0;
-                s.c = c + (at - n) * bytes;
+                s.c = c + (at - n) * (s.is_c_short ? x.c_bytes : bytes);
                 s.sums = sums + (at - n) * (j->goes_down ? p->m : 1) * bytes;
                 s.coming = NULL;
                 if (j->fetching == TG_FETCHES_ALONG && is_there)
@@ -193,7 +194,6 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                     s.coming = (const char *)s.b + s.k * s.coming_row;
                 if (in_rows) {
                     s.rows = (int)p->m;
-                    s.is_c_short = !j->is_c_beside && x.c_bytes < bytes;
                     run(&s);
                     continue;
                 }

@@ -68,29 +68,13 @@ static inline __attribute__((always_inline)) void put_floats(float *c, __m512 su
     _mm512_mask_storeu_ps(c, mask, sum);
 }
 
-/* Of all sums, which waited in whole lines. */
-static inline __attribute__((always_inline)) void finish_sums(const float *sums, int64_t sums_row,
-                                                              int is_whole, const tg_step *s)
-{
-    const float_scale by = float_scale_of(s);
-    for (int i = 0; i < s->rows; i++)
-        for (int j = 0; j < s->columns; j += WORDS) {
-            float *const c = (float *)s->c + i * s->c_row + j;
-            const __mmask16 mask = mask_of_words(s->columns - j);
-            const __m512 sum = _mm512_load_ps(sums + i * sums_row + j);
-            if (is_whole)
-                put_words((int32_t *)c, (word_vector)sum, mask, s);
-            else
-                put_floats(c, sum, mask, &by);
-        }
-}
-
 /* C is written after the product, and comes to L1 during it. */
 static inline void fetch_words(const tg_step *s)
 {
-    const int32_t *c = s->c;
-    for (int i = 0; i < s->rows; i++, c += s->c_row)
-        for (int j = 0; j < s->columns; j += WORDS)
+    const int bytes = s->is_c_short ? WORD_BYTES / 2 : WORD_BYTES;
+    const char *c = s->c;
+    for (int i = 0; i < s->rows; i++, c += s->c_row * bytes)
+        for (int j = 0; j < s->columns * bytes; j += LINE)
             __builtin_prefetch(c + j, 1);
 }
 

@@ -48,26 +48,35 @@ static inline WITH_BF16 __m256i sixteen_to_bf16(__m512 x)
     return _mm256_loadu_si256((const __m256i *)narrow);
 }
 
-/* c := alpha * sum + beta * c, as f32 or bf16. */
-static __attribute__((noinline)) WITH_BF16 void
-scale_pairs(const __m512 *sums, int mr, int nv, __mmask16 last, int64_t at, const tg_step *s)
+/* c := alpha * sum + beta * c, as f32 or bf16, of so many rows and columns, from element `at` of C
+ * on. Sums lie in whole lines; those of the instruction are no denormals. */
+static __attribute__((noinline)) WITH_BF16 void scale_floats(const float *sums, int64_t sums_row,
+                                                             int rows, int columns, int64_t at,
+                                                             const tg_step *s)
 {
     const float_scale by = float_scale_of(s);
-    for (int i = 0; i < mr; i++)
-        for (int j = 0; j < nv; j++) {
-            const __mmask16 mask = j == nv - 1 ? last : (__mmask16)0xffff;
-            uint16_t *const c = (uint16_t *)s->c + at + i * s->c_row + j * WORDS;
-            __m512 sum = sums[i * nv + j];
-            if (!s->is_c_short) {
-                put_floats((float *)s->c + (c - (uint16_t *)s->c), sum, mask, &by);
+    const int is_short = s->is_c_short, is_sum = s->alpha == 1 && s->beta == 0;
+    const int64_t c_row = s->c_row;
+    void *const c = s->c;
+    for (int i = 0; i < rows; i++, at += c_row)
+        for (int j = 0; j < columns; j += WORDS) {
+            const __mmask16 mask = mask_of_words(columns - j);
+            uint16_t *const half = (uint16_t *)c + at + j;
+            __m512 sum = _mm512_load_ps(sums + i * sums_row + j);
+            if (!is_short) {
+                put_floats((float *)c + at + j, sum, mask, &by);
+                continue;
+            }
+            if (is_sum) {
+                _mm256_mask_storeu_epi16(half, mask, (__m256i)_mm512_cvtneps_pbh(sum));
                 continue;
             }
             sum = _mm512_mul_ps(sum, by.alpha);
             if (by.adds) {
-                const __m512 was = F32_OF_BF16(_mm256_maskz_loadu_epi16(mask, c));
+                const __m512 was = F32_OF_BF16(_mm256_maskz_loadu_epi16(mask, half));
                 sum = _mm512_fmadd_ps(was, by.beta, sum);
             }
-            _mm256_mask_storeu_epi16(c, mask, sixteen_to_bf16(sum));
+            _mm256_mask_storeu_epi16(half, mask, sixteen_to_bf16(sum));
         }
 }
 
@@ -81,7 +90,8 @@ BF16_INLINE void put_pairs(const __m512 *acc, int mr, int nv, __mmask16 last, in
         __m512 sums[MOST_ACCUMULATORS]; /* acc stays in registers */
         EACH (i, mr * nv)
             sums[i] = acc[i];
-        scale_pairs(sums, mr, nv, last, at, s);
+        scale_floats((const float *)sums, nv * WORDS, mr,
+                     (nv - 1) * WORDS + __builtin_popcount(last), at, s);
     } else if (s->is_c_short) {
         uint16_t *const c = (uint16_t *)s->c + at;
         EACH (i, mr)
