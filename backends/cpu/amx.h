@@ -97,18 +97,25 @@ static inline void turn_sums(float *to, const float *from)
         }
 }
 
-/* c := alpha * sum + beta * c, of sums that lie in whole lines: integers, or f32. */
+/* Of all sums, which waited in whole lines. */
 static inline __attribute__((always_inline)) void finish_sums(const float *sums, int64_t sums_row,
                                                               int is_whole, const tg_step *s)
 {
-    if (!is_whole) {
+    const float_scale by = float_scale_of(s);
+    if (!is_whole && s->is_c_short) {
         scale_floats(sums, sums_row, s->rows, s->columns, 0, s);
         return;
     }
     for (int i = 0; i < s->rows; i++)
-        for (int j = 0; j < s->columns; j += WORDS)
-            put_words((int32_t *)s->c + i * s->c_row + j,
-                      _mm512_load_si512(sums + i * sums_row + j), mask_of_words(s->columns - j), s);
+        for (int j = 0; j < s->columns; j += WORDS) {
+            float *const c = (float *)s->c + i * s->c_row + j;
+            const __mmask16 mask = mask_of_words(s->columns - j);
+            const __m512 sum = _mm512_load_ps(sums + i * sums_row + j);
+            if (is_whole)
+                put_words((int32_t *)c, (word_vector)sum, mask, s);
+            else
+                put_floats(c, sum, mask, &by);
+        }
 }
 
 #define TILE_LINES(x, first, s, at, row, bytes)                                  \
