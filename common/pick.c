@@ -239,8 +239,8 @@ static void keep_rows_together(const tg_problem *p, const tg_limits *l, tg_plan 
 
 /* B on its way to the only block of m is needed once: in pieces that are still in L2 when they are
  * multiplied. Those that lie in rows are best read some way along them, a page if it comes from
- * memory. What the kernel packs is a
- * panel at a time; where it fetches one block while it multiplies another, both are to be there. */
+ * memory. What the kernel packs is a panel at a time; where it fetches one block while it
+ * multiplies another, both are to be there. */
 static void cut_to_l2(const tg_problem *p, const tg_limits *l, tg_plan *plan, int bytes)
 {
     enum { NEAR_RUN = 1024, FAR_RUN = 4096, MOST_RUN = 1536 }; /* bytes */

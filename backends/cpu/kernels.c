@@ -14,8 +14,8 @@
 #define UNROLL _Pragma("GCC unroll 64")
 #endif
 /* A step of AVX-512 has 24 multiply-adds or more to hide a fetch behind. One of 12 has not: its
- * loop is best short. Packed panels are fetched ahead, but for one of B that was packed on its way.
- */
+ * loop is best short, but for panels that come from beyond L2. Packed ones are fetched so many
+ * steps ahead with either, except one of B that was packed on its way. */
 enum { FETCHES_COMING = VEC_BYTES == 64, FETCH_PACKED_STEPS = VEC_BYTES == 64 ? 32 : 64 };
 /* A core follows a dozen lines at once, more or less, and those of a panel are among them: what
  * else it fetches comes one by one, and the rows of C in two pieces of k, so many before the end.
