@@ -206,7 +206,7 @@ MUTATIONS = [
     ("streams: all rows of A are the first", STREAMS, "s->a_row = s->k;", "s->a_row = 0;"),
     ("streams: the sums of the block before go on", STREAMS, "s.begins_with_sums = k % block_k > 0;",
      "s.begins_with_sums = k > 0;"),
-    ("halves: streams take bf16 for f16", KERNELS, "if (CONVERTS(ctype) && step->b_type == TG_F16)", "if (CONVERTS(ctype) && step->b_type)"),
+    ("halves: streams take bf16 for f16", KERNELS, "if (CONVERTS && step->b_type == TG_F16)", "if (CONVERTS(ctype) && step->b_type)"),
     ("halves: a stream's panels are as far apart as of f32", KERNEL, "        b += s->b_next * bytes;", "        b += s->b_next * (int64_t)sizeof(TG_T);"),
     ("halves: a stream's rows are as far apart as of f32", KERNEL, "b_row = s->b_row * bytes, sums_row", "b_row = s->b_row * sizeof(TG_T), sums_row"),
     ("halves: the end of a sum is not converted", STREAMS, "tg_is_stream(s, j->kernel.columns) ?", "s->columns == j->kernel.columns ?"),

@@ -302,7 +302,8 @@ tg_kernel tg_cpu_kernel(const tg_isa *isa, tg_tile tile, tg_type a, tg_type b)
     tg_kernel found = {.run = NULL};
     for (int row = 0; row < tg_tile_count(); row++) {
         const tg_tile t = tg_tile_at(row);
-        const tg_kernel kernel = tile.inst.k > 1 ? of_words : isa->kernels[tg_cpu_kind(a)][row];
+        const tg_kernel kernel =
+            tile.inst.k > 1 ? of_words : isa->kernels[tg_cpu_kind(a)]->rows[row];
         if (!kernel.run || t.vec != tile.vec || t.form != tile.form ||
             (tile.inst.k > 1 && !is_same_inst(t.inst, tile.inst)))
             continue;
@@ -386,7 +387,7 @@ static tg_status cpu_peak(tg_context *ctx, tg_type type, double *flops)
 {
     const tg_isa *isa = ((const tg_cpu *)ctx->device)->isa;
     const int threads = tg_cpu_threads(tg_units(ctx));
-    tg_spin *spin = isa->spin[tg_cpu_kind(type)];
+    tg_spin *spin = isa->kernels[tg_cpu_kind(type)]->spin;
     for (const tg_words *words = isa->words; words->a; words++)
         if (words->a == type && tg_cpu_has(ctx->limits.matrix, words->inst, tg_type_size(type)))
             spin = words->spin;

@@ -102,20 +102,25 @@ typedef struct tg_words {
     void (*start)(void), (*stop)(void); /* of each thread's work; or NULL */
 } tg_words;
 
+/* For elements of one type. */
+typedef struct tg_kernels {
+    tg_kernel rows[TG_CPU_ROWS]; /* of the table */
+    tg_spin *spin;
+    /* Up to TG_TURNED_ROWS rows times columns that lie along k, b_row from one to the next: up to
+     * TG_TURNED_VECTORS vectors of so many, which are fetched so many words ahead, if that is not
+     * 0. */
+    void (*turned)(const tg_step *step);
+    int turned_columns;
+} tg_kernels;
+
 typedef struct tg_isa {
     const char *name;
     int vec_bytes, registers;
-    tg_kernel kernels[TG_CPU_KINDS][TG_CPU_ROWS];
+    const tg_kernels *kernels[TG_CPU_KINDS];
     /* By type - 1: from its elements to those of kernels, with to_inner 1 if they differ; and back,
      * rounded, with from_inner 1. NULL where nobody goes that way. i32 is moved as it is. */
     tg_copy *widen[TG_TYPES], *narrow[TG_TYPES];
     tg_add *add;
-    tg_spin *spin[TG_CPU_KINDS];
-    /* Up to TG_TURNED_ROWS rows times columns that lie along k, b_row from one to the next: up to
-     * TG_TURNED_VECTORS vectors of so many, which are fetched so many words ahead, if that is not
-     * 0. */
-    void (*turned[TG_CPU_KINDS])(const tg_step *step);
-    int turned_columns[TG_CPU_KINDS];
     int streams_halves;    /* can streams convert f16 and bf16? */
     const tg_words *words; /* up to one without types */
 } tg_isa;

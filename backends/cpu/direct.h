@@ -162,7 +162,7 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
     const int is_b = j->turned == TG_TURNED_B, kind = tg_cpu_kind(p->a.type);
     enum { STREAMS = 16 }; /* that are well fetched side by side */
     const tg_type type = p->a.type;
-    const int64_t bytes = (int64_t)tg_type_size(type), vector = isa->turned_columns[kind];
+    const int64_t bytes = (int64_t)tg_type_size(type), vector = isa->kernels[kind]->turned_columns;
     const int64_t few = is_b ? p->m : p->n, few_k = is_b ? p->a.col_stride : p->b.row_stride;
     const int64_t c_line = is_b ? p->c.col_stride : p->c.row_stride;
     const int64_t c_row = is_b ? p->c.row_stride : p->c.col_stride;
@@ -201,7 +201,7 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
         else if (p->beta != 0)
             isa->widen[type - 1](s.c, most, 1, c, c_row, c_line, few, s.columns);
         s.b = b + n * s.b_row * bytes;
-        isa->turned[kind](&s);
+        isa->kernels[kind]->turned(&s);
         if (is_beside)
             isa->narrow[type - 1](c, c_row, c_line, s.c, most, 1, few, s.columns);
     }

@@ -56,7 +56,7 @@ static tg_job *job_for(const tg_context *ctx, const tg_problem *p, const tg_plan
 
 static int64_t corner_bytes(const tg_job *j)
 {
-    const int64_t vector = j->isa->turned_columns[tg_cpu_kind(j->p->a.type)];
+    const int64_t vector = j->isa->kernels[tg_cpu_kind(j->p->a.type)]->turned_columns;
     const int64_t turned = TG_TURNED_ROWS * TG_TURNED_VECTORS * vector;
     const int64_t tile = (int64_t)j->tile.thread.m * j->tile.thread.n;
     return tg_round_up((j->turned && !j->words ? turned : tile) * j->sum_bytes, 64);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the instruction set has, of which C does not speak: registers and their masks, halves of
- * them, numbers of 16 bits, and loads of a lane at a time. */
+ * them, numbers of 16 bits, and loads of a lane at a time; how far ahead it is best to fetch. */
 #ifndef TG_CPU_ISA_H
 #define TG_CPU_ISA_H
 
@@ -14,20 +14,20 @@
 
 #if defined(__AVX512F__)
 enum { VEC_BYTES = 64, REGISTERS = 32 };
-#define FLOATS 16
-#define DOUBLES 8
+#define IN_REGISTER_float 16
+#define IN_REGISTER_double 8
 #elif defined(__AVX2__)
 enum { VEC_BYTES = 32, REGISTERS = 16 };
-#define FLOATS 8
-#define DOUBLES 4
+#define IN_REGISTER_float 8
+#define IN_REGISTER_double 4
 #elif defined(__aarch64__)
 enum { VEC_BYTES = 16, REGISTERS = 32 };
 #else
 enum { VEC_BYTES = 16, REGISTERS = 16 };
 #endif
-#if !defined(FLOATS)
-#define FLOATS 4
-#define DOUBLES 2
+#if !defined(IN_REGISTER_float)
+#define IN_REGISTER_float 4
+#define IN_REGISTER_double 2
 #endif
 
 /* The first elements of a vector that fills a register, where memory may end behind them. */
@@ -175,5 +175,44 @@ enum { HAS_HALVES = 0 };
 typedef float loose_lane __attribute__((vector_size(16), aligned(1), may_alias));
 #define load_lanes(lane) (*(const loose_lane *)(lane)[0])
 #endif
+
+/* Loops over the thread tile must unroll fully, or the accumulators end up in memory. */
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 64")
+#endif
+/* A step of AVX-512 has 24 multiply-adds or more to hide a fetch behind. One of 12 has not: its
+ * loop is best short, but for panels that come from beyond L2. Packed ones are fetched so many
+ * steps ahead with either, except one of B that was packed on its way. */
+enum { FETCHES_COMING = VEC_BYTES == 64, FETCH_PACKED_STEPS = VEC_BYTES == 64 ? 32 : 64 };
+/* A core follows a dozen lines at once, more or less, and those of a panel are among them: what
+ * else it fetches comes one by one, and the rows of C in two pieces of k, so many before the end.
+ */
+enum { COMES_WHOLE = FETCHES_COMING ? TG_COMING_STEPS : 0, C_PIECES = 2, C_AHEAD = 2 };
+/* Memory moves by the LINE; lines so many bytes apart have but one set of L1 between them. */
+enum { LINE = 64, CROWDING = 4096, FETCH_STEPS = TG_FETCH_STEPS };
+#if defined(__AVX512F__)
+#define UNROLL_STEPS _Pragma("GCC unroll 4")
+#else
+#define UNROLL_STEPS _Pragma("GCC unroll 2")
+#endif
+enum { MOST_ACCUMULATORS = 40, MOST_VECTORS = 8 };
+/* The last vector of a row. Some cores with registers of 64 bytes have units of 32, and multiply
+ * the lower halves alone in half the time. */
+enum { WHOLE, MASKED, MASKED_LOWER, HAS_LOWER = VEC_BYTES == 64 };
+#if !defined(ADD_LOWER_F32)
+#define ADD_LOWER_F32(sum, a, is_spread, b) ((void)(a), (void)(is_spread), (void)(b), (sum))
+#define ADD_LOWER_F64 ADD_LOWER_F32
+#define LOAD_LOWER_F32 LOAD_F32
+#define LOAD_LOWER_F64 LOAD_F64
+#endif
+#define LINES(bytes) ((int)((bytes) + LINE - 1) / LINE)
+
+#define IN_LANE (16 / (int)sizeof(TG_T)) /* elements of a lane, which is loaded by itself */
+#define CONVERTS (HAS_HALVES && sizeof(TG_T) == sizeof(float))
+#define EACH(i, count) UNROLL for (int i = 0; i < (count); i++)
+#define JOIN_(x, y) x##y
+#define JOIN(x, y) JOIN_(x, y)
 
 #endif

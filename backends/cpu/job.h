@@ -74,8 +74,9 @@ static tg_turned turned_of(const tg_job *j)
     const int is_read = j->stream_type || (int64_t)tg_type_size(p->a.type) == j->bytes;
     const int takes = is_read && j->tile.form == TG_OUTER && j->tile.stages == 1 &&
                       j->tile.slices == 1 && j->kernel.grain;
-    return takes ? tg_turned_of(p, j->isa->turned_columns[tg_cpu_kind(p->a.type)], j->slice)
-                 : TG_NOT_TURNED;
+    return takes
+               ? tg_turned_of(p, j->isa->kernels[tg_cpu_kind(p->a.type)]->turned_columns, j->slice)
+               : TG_NOT_TURNED;
 }
 
 /* That a thread has: of blocks of k, as many elements as if it had all of it. */
@@ -283,7 +284,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     if (t->stages == 0)
         j.tile.block.k = (int)tg_clamp(p->k, 1, INT32_MAX);
     j.words = t->inst.k > 1 ? tg_cpu_words(isa, *t, p->a.type, p->b.type) : NULL;
-    j.kernel = plan->row >= 0 && !j.words ? isa->kernels[is_f64][plan->row]
+    j.kernel = plan->row >= 0 && !j.words ? isa->kernels[is_f64]->rows[plan->row]
                                           : tg_cpu_kernel(isa, *t, p->a.type, p->b.type);
     j.kernel_runs_on = j.kernel.grain && !j.words;
     j.stream_type =

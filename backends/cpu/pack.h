@@ -89,8 +89,8 @@ static inline __attribute__((always_inline)) void NAME(transpose_square)(TG_T *t
             WIDE(store)(to + i * to_row, square[i], is_masked, of_rows);
 }
 
-static void NAME(transpose)(TG_T *to, int64_t to_row, const TG_T *from, int64_t from_row,
-                            int64_t outer, int64_t inner)
+static inline void NAME(transpose)(TG_T *to, int64_t to_row, const TG_T *from, int64_t from_row,
+                                   int64_t outer, int64_t inner)
 {
     enum { IN_A_LINE = LINE / (int)sizeof *from, AHEAD = FETCH_BYTES / (int)sizeof *from };
     const int rows = (int)tg_min(TG_V, inner), columns = (int)tg_min(TG_V, outer);
@@ -165,8 +165,9 @@ static inline __attribute__((always_inline)) void NAME(copy_rows)(TG_T *to, int6
     }
 }
 
-static void NAME(copy)(void *to_void, int64_t to_outer, int64_t to_inner, const void *from_void,
-                       int64_t from_outer, int64_t from_inner, int64_t outer, int64_t inner)
+static inline void NAME(copy)(void *to_void, int64_t to_outer, int64_t to_inner,
+                              const void *from_void, int64_t from_outer, int64_t from_inner,
+                              int64_t outer, int64_t inner)
 {
     TG_T *to = to_void;
     const TG_T *from = from_void;
@@ -190,4 +191,20 @@ static void NAME(copy)(void *to_void, int64_t to_outer, int64_t to_inner, const 
         NAME(copy_runs)(to, to_outer, from, from_outer, outer, 3);
     else
         NAME(copy_rows)(to, to_outer, from, from_outer, outer, inner);
+}
+
+/* Memory likes long runs: what a line has in its next `run` words, a power of two, is fetched at
+ * once, and a line after the other while all of them are multiplied. */
+static inline __attribute__((always_inline)) void
+NAME(fetch_lines)(int count, const char *const *of, uint64_t p, uint64_t words, uint64_t run)
+{
+    enum { IN_LINE = LINE / (int)sizeof(TG_T) };
+    const uint64_t next = (p & -run) + run, lines = (uint64_t)count * TG_V / IN_LINE;
+    const uint64_t first = (p & (run - 1)) / TG_V * lines;
+    const int shift = __builtin_ctzll(run);
+    if (next + run <= words)
+        EACH (i, (int)lines) {
+            const uint64_t at = (first + (uint64_t)i) * IN_LINE;
+            __builtin_prefetch(of[at >> shift] + (next + (at & (run - 1))) * sizeof(TG_T), 0, 2);
+        }
 }

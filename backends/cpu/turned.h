@@ -17,22 +17,6 @@
  * Needs what pack.h does, and its squares; and load_lanes, a register of what lies at so many
  * places. */
 
-/* Memory likes long runs: what a line has in its next `run` words, a power of two, is fetched at
- * once, and a line after the other while all of them are multiplied. */
-static inline __attribute__((always_inline)) void
-NAME(fetch_lines)(int count, const char *const *of, uint64_t p, uint64_t words, uint64_t run)
-{
-    enum { IN_LINE = LINE / (int)sizeof(TG_T) };
-    const uint64_t next = (p & -run) + run, lines = (uint64_t)count * TG_V / IN_LINE;
-    const uint64_t first = (p & (run - 1)) / TG_V * lines;
-    const int shift = __builtin_ctzll(run);
-    if (next + run <= words)
-        EACH (i, (int)lines) {
-            const uint64_t at = (first + (uint64_t)i) * IN_LINE;
-            __builtin_prefetch(of[at >> shift] + (next + (at & (run - 1))) * sizeof(TG_T), 0, 2);
-        }
-}
-
 /* The words at p, p + 1, ... of TG_V columns: a register of each, or a lane. */
 static inline __attribute__((always_inline)) void NAME(turn)(WIDE(vector) * square, int words,
                                                              const char *const *of, int64_t p)
@@ -195,9 +179,9 @@ static __attribute__((noinline, unused)) void NAME(turned_crowded)(const tg_step
 static void NAME(turned)(const tg_step *s)
 {
     const int crowds = TG_V > 8 && s->b_row * (int64_t)sizeof(TG_T) % CROWDING == 0;
-    if (CONVERTS(TG_T) && s->b_type == TG_F16) {
+    if (CONVERTS && s->b_type == TG_F16) {
         NAME(turned_f16)(s);
-    } else if (CONVERTS(TG_T) && s->b_type) {
+    } else if (CONVERTS && s->b_type) {
         NAME(turned_bf16)(s);
     } else if (crowds && s->columns <= TG_V) {
         NAME(turned_crowded)(s);

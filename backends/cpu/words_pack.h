@@ -50,8 +50,8 @@ weave_end(const char *from, int64_t from_k, int64_t count, __mmask16 lines, int 
 
 static inline __attribute__((always_inline)) void turn(word_vector *square)
 {
-    vector_float_16 *const words = (vector_float_16 *)square;
-    exchange_float(words, FLOATS);
+    vector_float_v *const words = (vector_float_v *)square;
+    exchange_float(words, WORDS);
 }
 
 /* Up to 16 lines, 64 bytes of each along k, zeros where there are no more. */
