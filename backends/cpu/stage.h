@@ -107,7 +107,8 @@ static char *panel_at(const tg_job *j, const staged *s, int64_t panel)
     return s->panels + (s->is_one ? 0 : panel * s->line * s->k * j->bytes);
 }
 
-/* Packs k_count of a panel's k, from k_begin on. */
+/* Packs k_count of a panel's k, from k_begin on. Lines that it lacks are zeros, which those who
+ * make words write themselves. */
 static void pack(const tg_job *j, const staged *s, int64_t panel, int64_t k_begin, int64_t k_count)
 {
     const int64_t lines = tg_min(s->line, s->lines.end - s->lines.begin - panel * s->line);
@@ -116,7 +117,7 @@ static void pack(const tg_job *j, const staged *s, int64_t panel, int64_t k_begi
     const char *from = matrix_at(s, panel) + k_begin * s->k_stride * s->bytes;
     if (is_in_place(s, panel))
         return;
-    if (lines < s->line && k_begin == 0)
+    if (lines < s->line && k_begin == 0 && (!j->words || s->k_inner))
         memset(to, 0, (size_t)(s->line * s->k * j->bytes));
     if (s->k_inner)
         s->copy(to, line_to, k_to, from, s->line_stride, s->k_stride, lines, k_count);

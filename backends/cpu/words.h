@@ -27,7 +27,12 @@ static inline __attribute__((always_inline)) word_vector add_dots(word_vector su
 
 static inline __attribute__((always_inline)) __mmask16 mask_of_words(int64_t count)
 {
-    return (__mmask16)(count < WORDS ? (1u << count) - 1 : 0xffff);
+    return (__mmask16)(count <= 0 ? 0 : count < WORDS ? (1u << count) - 1 : 0xffff);
+}
+
+static inline __attribute__((always_inline)) __mmask32 mask_of_halves(int64_t count)
+{
+    return count <= 0 ? 0 : count < 2 * WORDS ? (1u << count) - 1 : ~0u;
 }
 
 static inline __attribute__((always_inline)) __mmask64 mask_of_bytes(int64_t count)

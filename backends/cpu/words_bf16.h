@@ -48,6 +48,15 @@ static inline WITH_BF16 __m256i sixteen_to_bf16(__m512 x)
     return _mm256_loadu_si256((const __m256i *)narrow);
 }
 
+/* Two vectors of sums that are no denormals, or as many as there are, as bf16. */
+BF16_INLINE void put_halves(uint16_t *c, const float *sums, int count)
+{
+    const __mmask32 mask = mask_of_halves(count);
+    const __m512 first = _mm512_maskz_load_ps((__mmask16)mask, sums);
+    const __m512 second = _mm512_maskz_load_ps((__mmask16)(mask >> WORDS), sums + WORDS);
+    _mm512_mask_storeu_epi16(c, mask, (word_vector)_mm512_cvtne2ps_pbh(second, first));
+}
+
 /* c := alpha * sum + beta * c, as f32 or bf16, of so many rows and columns, from element `at` of C
  * on. Sums lie in whole lines; those of the instruction are no denormals. */
 static __attribute__((noinline)) WITH_BF16 void scale_floats(const float *sums, int64_t sums_row,
@@ -55,9 +64,15 @@ static __attribute__((noinline)) WITH_BF16 void scale_floats(const float *sums, 
                                                              const tg_step *s)
 {
     const float_scale by = float_scale_of(s);
-    const int is_short = s->is_c_short, is_sum = s->alpha == 1 && s->beta == 0;
+    const int is_short = s->is_c_short;
     const int64_t c_row = s->c_row;
     void *const c = s->c;
+    if (is_short && s->alpha == 1 && s->beta == 0) {
+        for (int i = 0; i < rows; i++, at += c_row)
+            for (int j = 0; j < columns; j += ROW_HALVES)
+                put_halves((uint16_t *)c + at + j, sums + i * sums_row + j, columns - j);
+        return;
+    }
     for (int i = 0; i < rows; i++, at += c_row)
         for (int j = 0; j < columns; j += WORDS) {
             const __mmask16 mask = mask_of_words(columns - j);
@@ -65,10 +80,6 @@ static __attribute__((noinline)) WITH_BF16 void scale_floats(const float *sums, 
             __m512 sum = _mm512_load_ps(sums + i * sums_row + j);
             if (!is_short) {
                 put_floats((float *)c + at + j, sum, mask, &by);
-                continue;
-            }
-            if (is_sum) {
-                _mm256_mask_storeu_epi16(half, mask, (__m256i)_mm512_cvtneps_pbh(sum));
                 continue;
             }
             sum = _mm512_mul_ps(sum, by.alpha);
@@ -197,7 +208,7 @@ BF16_INLINE void multiply_woven(int mr, int nv, int is_masked, int64_t row, int 
     const uint16_t *a = (const uint16_t *)s->a + row * a_row, *b = (const uint16_t *)s->b + col;
     const char *coming = s->coming && row == 0 ? s->coming + col * sizeof *b : NULL;
     const int left = s->columns - col;
-    const __mmask32 mask = (__mmask32)mask_of_bytes(left - (nv - 1) / 2 * ROW_HALVES);
+    const __mmask32 mask = mask_of_halves(left - (nv - 1) / 2 * ROW_HALVES);
     float *const sums = (float *)s->sums + row * sums_row + col;
     int64_t k = s->k;
     __m512 acc[PAIR_ROWS * WOVEN_VECTORS / 2];

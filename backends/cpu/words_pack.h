@@ -34,6 +34,17 @@ weave(const char *from, int64_t from_k, int count, __mmask16 lines, int bytes)
     return words;
 }
 
+/* Words of halves of up to 32 lines, as rows of both lie there: two registers. */
+static inline __attribute__((always_inline)) void
+weave_halves(word_vector *words, const char *from, int64_t from_k, int64_t count, int64_t lines)
+{
+    const __mmask32 mask = mask_of_halves(lines);
+    const word_vector low = _mm512_maskz_loadu_epi16(count > 0 ? mask : 0, from);
+    const word_vector high = _mm512_maskz_loadu_epi16(count > 1 ? mask : 0, from + 2 * from_k);
+    words[0] = _mm512_permutex2var_epi16(low, by_turns(0), high);
+    words[1] = _mm512_permutex2var_epi16(low, by_turns(1), high);
+}
+
 /* The same of as many elements as there are. */
 static inline __attribute__((always_inline)) word_vector
 weave_end(const char *from, int64_t from_k, int64_t count, __mmask16 lines, int bytes)
@@ -83,11 +94,29 @@ static inline __attribute__((always_inline)) void load_lines(word_vector *square
                                                from + line * row);
 }
 
-/* What a panel is made of, from its first k on:
+/* Rows of halves to a panel of words, with zeros for so many of k that are not there. */
+static inline __attribute__((always_inline)) void pack_rows_of_halves(char *to, int64_t panel,
+                                                                      const char *from,
+                                                                      int64_t from_k, int64_t k,
+                                                                      int64_t end, int64_t lines)
+{
+    for (int64_t i = 0; i < panel; i += 2 * WORDS)
+        for (int64_t at = 0; at < end; at += 2) {
+            char *const words_at = to + (at / 2 * panel + i) * WORD_BYTES;
+            word_vector words[2];
+            weave_halves(words, from + (i + at * from_k) * 2, from_k, k - at, lines - i);
+            _mm512_mask_storeu_epi32(words_at, mask_of_words(panel - i), words[0]);
+            _mm512_mask_storeu_epi32(words_at + WORDS * WORD_BYTES,
+                                     mask_of_words(panel - i - WORDS), words[1]);
+        }
+}
+
+/* What a panel is made of, from its first k on, with zeros for lines that are not there:
  *   WORDS_OF_LINES  a word of each line, then the next of each, ...
  *   WHOLE_TILES     the same, filled up with zeros to 16 words of each
  *   TILES_OF_LINES  64 bytes of each line, filled up with zeros, then the next 64 of each, ...
- *   WHOLE_LINES     all words of a line, then all of the next, which is so many elements further */
+ *   WHOLE_LINES     all words of a line, then all of the next, which is so many elements further;
+ *                   of those that are there */
 typedef enum panel_form { WORDS_OF_LINES, WHOLE_TILES, TILES_OF_LINES, WHOLE_LINES } panel_form;
 
 static inline __attribute__((always_inline)) void
@@ -97,11 +126,16 @@ pack_panel(char *to, int64_t panel, const char *from, int64_t from_k, int64_t fr
     const word_vector flip = _mm512_set1_epi8((char)top_bit);
     const int64_t in_word = WORD_BYTES / bytes, few = WORDS * in_word;
     word_vector square[WORDS];
-    for (int64_t i = 0; i < lines; i += WORDS)
+    if (bytes == 2 && from_line == 1 && (form == WORDS_OF_LINES || form == WHOLE_TILES)) {
+        pack_rows_of_halves(to, panel, from, from_k, k,
+                            form == WHOLE_TILES ? tg_round_up(k, few) : k, lines);
+        return;
+    }
+    for (int64_t i = 0; i < (form == WHOLE_LINES ? lines : panel); i += WORDS)
         for (int64_t at = 0; at < k; at += few) {
-            const int64_t left = tg_min(few, k - at), rows = tg_min(WORDS, lines - i);
+            const int64_t left = tg_min(few, k - at), rows = tg_clamp(lines - i, 0, WORDS);
             const int64_t end = form == WHOLE_TILES ? few : left;
-            const __mmask16 mask = mask_of_words(rows);
+            const __mmask16 mask = mask_of_words(rows), all = mask_of_words(panel - i);
             const char *const source = from + (i * from_line + at * from_k) * bytes;
             char *const whole = to + at * panel * bytes; /* 64 bytes of all lines */
             if (form == WHOLE_LINES) {
@@ -116,7 +150,7 @@ pack_panel(char *to, int64_t panel, const char *from, int64_t from_k, int64_t fr
             if (form == TILES_OF_LINES) {
                 load_lines(square, source, from_k, from_line, left, rows, bytes);
                 EACH (line, WORDS)
-                    if (line < rows)
+                    if (i + line < panel)
                         _mm512_storeu_si512(whole + (i + line) * 64, square[line]);
                 continue;
             }
@@ -124,7 +158,7 @@ pack_panel(char *to, int64_t panel, const char *from, int64_t from_k, int64_t fr
                 for (int64_t k_0 = 0; k_0 < end; k_0 += in_word) {
                     const word_vector words =
                         weave_end(source + k_0 * from_k * bytes, from_k, left - k_0, mask, bytes);
-                    _mm512_mask_storeu_epi32(whole + (k_0 / in_word * panel + i) * WORD_BYTES, mask,
+                    _mm512_mask_storeu_epi32(whole + (k_0 / in_word * panel + i) * WORD_BYTES, all,
                                              _mm512_xor_si512(words, flip));
                 }
                 continue;
@@ -133,7 +167,7 @@ pack_panel(char *to, int64_t panel, const char *from, int64_t from_k, int64_t fr
             turn(square);
             EACH (word, WORDS)
                 if (word * in_word < end)
-                    _mm512_mask_storeu_epi32(whole + (word * panel + i) * WORD_BYTES, mask,
+                    _mm512_mask_storeu_epi32(whole + (word * panel + i) * WORD_BYTES, all,
                                              _mm512_xor_si512(square[word], flip));
         }
 }
