@@ -60,6 +60,8 @@ MUTATIONS = [
     ("tiles: columns of bf16 are as far apart as sums", STREAMS, "(s.is_c_short ? x.c_bytes : bytes)", "bytes"),
     ("tiles: what is behind a line is read", AMX, "const __mmask64 mask = mask_of_bytes(bytes);", "const __mmask64 mask = mask_of_bytes(bytes + 2);"),
     ("tiles: the products of the last step are left out", AMX, "TILE_PRODUCTS(inst, , both_m, both_n)", ""),
+    ("tiles: sums that waited are forgotten", LOOPS, "waits = now->is_short && now->beta != 0 &&", "waits = now->beta > 2 &&"),
+    ("tiles: sums that waited are another row's", PAIRS, "s->waited + i * s->waited_row + j", "s->waited + j"),
     ("tiles: halves of two vectors change places", PAIRS, "_mm512_cvtne2ps_pbh(second, first)", "_mm512_cvtne2ps_pbh(first, second)"),
     ("pairs: a row behind the last one is packed", WORDS_PACK, "count > 1 ? mask : 0", "mask"),
     ("pairs: columns behind the last one are packed", WORDS_PACK, "mask = mask_of_halves(lines);", "mask = mask_of_halves(2 * lines);"),

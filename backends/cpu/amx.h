@@ -62,13 +62,14 @@ static inline __attribute__((always_inline)) void stream_lines(char *tile, const
                s->rows - first, s->k * bytes);
 }
 
-/* So many rows of B are more than a core follows by itself. */
-static inline __attribute__((always_inline)) void fetch_rows_ahead(const tg_step *s, int rows,
-                                                                   int bytes)
+/* So many rows of B are more than a core follows by itself: they are fetched some way along, or
+ * what comes below them. */
+static inline __attribute__((always_inline)) void fetch_rows_of_b(const tg_step *s, int rows,
+                                                                  int bytes)
 {
     enum { AHEAD = 768 };
     const int64_t row = s->b_row * bytes;
-    const char *const b = (const char *)s->b + AHEAD;
+    const char *const b = s->coming ? s->coming : (const char *)s->b + AHEAD;
     EACH (i, rows)
         for (int64_t byte = 0; byte < s->columns * bytes; byte += TILE_BYTES)
             __builtin_prefetch(b + i * row + byte, 0, 2);
@@ -229,7 +230,7 @@ static inline __attribute__((always_inline)) void finish_sums(const float *sums,
             stream_lines(a[1], s, TILE, bytes);                                                    \
             TILE_LOAD(5, a[1], (int64_t)TILE_BYTES);                                               \
         }                                                                                          \
-        fetch_rows_ahead(s, TILE_BYTES / (bytes), bytes);                                          \
+        fetch_rows_of_b(s, TILE_BYTES / (bytes), bytes);                                           \
         for (int64_t col = 0; col < s->columns; col += TILE) {                                     \
             char b[TILE * TILE_BYTES] __attribute__((aligned(64)));                                \
             float *const sums = (float *)s->sums + col, *const below = sums + TILE * s->sums_row;  \

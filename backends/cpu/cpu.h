@@ -49,7 +49,11 @@ typedef struct tg_step {
     const char *coming;
     int64_t coming_row, coming_next, coming_lines;
     int64_t coming_steps, coming_jump;
-    int is_c_short; /* words: C is of the type of A and B, not of sums */
+    /* Words: C is of the type of A and B, not of sums, and beta is of sums that waited for it
+     * elsewhere, if that is not NULL. */
+    int is_c_short;
+    const float *waited;
+    int64_t waited_row;
     tg_type b_type; /* f16 or bf16, if a stream (tg_is_stream) is to convert B; else 0 */
     double alpha, beta;
 } tg_step;
@@ -140,6 +144,9 @@ typedef enum tg_fetching {
     TG_FETCHES_ALONG
 } tg_fetching;
 
+/* Where a matrix comes from. */
+typedef enum tg_distance { TG_IN_L2, TG_IN_CACHES, TG_IN_MEMORY } tg_distance;
+
 /* What all threads know of a call. */
 typedef struct tg_job {
     const tg_problem *p;
@@ -147,11 +154,11 @@ typedef struct tg_job {
     const tg_isa *isa;
     tg_tile tile; /* filled in; block.k is that of the problem where nothing is staged */
     tg_kernel kernel;
-    int kernel_runs_on;           /* over the tiles of a step */
-    int packs_late;               /* B, while its first row of tiles is multiplied, */
-    int fetches_late;             /* and the next block of it meanwhile */
-    int fetches_rows;             /* of A, those of the next tile */
-    tg_mn rows_at_once;           /* of k, of A and of B, that are packed along all panels */
+    int kernel_runs_on; /* over the tiles of a step */
+    int packs_late;     /* B, while its first row of tiles is multiplied, */
+    int fetches_late;   /* and the next block of it meanwhile */
+    int fetches_rows;   /* of A, those of the next tile */
+    tg_distance a_from, b_from;
     const tg_words *words;        /* NULL: none */
     tg_copy *copy_sums;           /* as kernels make them */
     tg_add *add;                  /* to a C of integers; else NULL */

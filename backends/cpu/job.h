@@ -130,7 +130,10 @@ static int may_go_down(const tg_job *j, const tg_limits *l)
  * read from end to end. */
 static tg_fetching fetching_of(const tg_job *j, const tg_limits *l)
 {
+    enum { NARROW = 4096 }; /* bytes */
     const int64_t m = j->p->m;
+    if (j->is_streamed && j->tile.inst.m > 1)
+        return columns_of_strip(j) * j->bytes < NARROW ? TG_FETCHES_BELOW : TG_FETCHES_NOTHING;
     if (tg_takes_words_in_rows(j->tile))
         return j->is_streamed && !is_stream_near(j, l) ? TG_FETCHES_BELOW : TG_FETCHES_NOTHING;
     if (!j->is_streamed || j->words || j->splits > 1)
@@ -253,11 +256,13 @@ static void find_strips(tg_job *j)
     j->pieces_n = tg_ceil_div(p->n, j->grain.n);
 }
 
-/* Rows along all panels of a block that are packed before the next ones are: of a matrix that comes
- * from memory no more than a core follows by itself. */
-static int rows_at_once(int64_t lines, int64_t k, const tg_input *x, const tg_limits *l)
+/* A matrix of so many lines. */
+static tg_distance distance_of(int64_t lines, int64_t k, const tg_input *x, const tg_limits *l)
 {
-    return tg_is_beyond_caches(lines, k, (int64_t)tg_type_size(x->type), l) ? 4 : 16;
+    const int64_t bytes = (int64_t)tg_type_size(x->type);
+    if (tg_is_beyond_caches(lines, k, bytes, l))
+        return TG_IN_MEMORY;
+    return k > l->l2 / 2 / bytes / tg_max(lines, 1) ? TG_IN_CACHES : TG_IN_L2;
 }
 
 static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
@@ -358,8 +363,8 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.packs_late = j.kernel.grain && tg_packs_late(p, plan, l);
     j.fetches_late = tg_fetches_late(l);
     j.fetches_rows = j.kernel.grain && tg_fetches_rows(p, plan, l);
-    j.rows_at_once =
-        (tg_mn){rows_at_once(p->m, p->k, &p->a, l), rows_at_once(p->n, p->k, &p->b, l)};
+    j.a_from = distance_of(p->m, p->k, &p->a, l);
+    j.b_from = distance_of(p->n, p->k, &p->b, l);
     const int is_turned = j.fetches_rows && p->c.col_stride != 1;
     if (j.is_streamed || ((is_short || is_turned) && p->k > j.slice && !j.is_direct)) {
         const int64_t rows = tg_ceil_div(j.pieces_m, j.strips.m) * j.grain.m;

@@ -52,13 +52,12 @@ static int is_coming(const tg_step *s, int mr, int vec)
     return s->coming && s->rows == mr && 2 * (s->columns % vec) <= vec;
 }
 
-/* One function for each row. Rows whose vec is wider than a register, or whose
- * accumulators are more than there are, are left empty.
- * The CPU's own rows (no block of their own) that fill the register have a body for every smaller
- * number of rows and vectors too, so that ragged edges cost what they are worth; those of fewer
- * columns are masked, if the instruction set can. Whole panels, packed or on
- * their way there, have bodies of their own, with cases below zero; and streams have functions, one
- * for each type of B, as compilers share out registers better in those. */
+/* One function for each row. Rows whose vec is wider than a register, or whose accumulators are
+ * more than there are, are left empty. The CPU's own rows (no block of their own) that fill the
+ * register have a body for every smaller number of rows and vectors too, so that ragged edges cost
+ * what they are worth; those of fewer columns are masked, if the instruction set can. Whole panels,
+ * packed or on their way there, have bodies of their own; and streams have functions, one for each
+ * type of B, as compilers share out registers better in those. */
 #undef TG_INST
 #define TG_INST(m, n, k) k
 #define M_(m, n) m

@@ -34,7 +34,7 @@ typedef struct place {
 typedef struct pass {
     place from, to;
     int is_direct; /* the kernel itself finds and leaves them there, */
-    int is_short;  /* rounded */
+    int is_short;  /* rounded, with those that waited */
     int is_beside; /* and there, beside C, rows have room for more */
     double beta;
     range ks; /* of the block */
@@ -65,6 +65,7 @@ static void run_on_corner(const tg_job *j, const team *t, tg_step *s, const pass
     s->c = t->corner;
     s->c_row = corner_row;
     s->is_c_short = 0;
+    s->waited = NULL;
     s->alpha = j->add ? 1 : j->p->alpha;
     s->beta = j->add ? 0 : now->beta;
     if (s->beta != 0)
@@ -141,6 +142,7 @@ static void fetch_rows(const tg_job *j, const staged *a, int64_t panel, tg_step 
 static void multiply_warp(const tg_job *j, const team *t, const staged *a, const staged *b,
                           const pass *now, range rows, range cols)
 {
+    const int waits = now->is_short && now->beta != 0 && now->from.at != now->to.at;
     const int is_c_in_rows = now->is_direct && (now->to.col == 1 || b->line == 1);
     const range ks = now->ks;
     const int word = tg_takes_words_in_rows(j->tile) ? 1 : tg_tile_word(j->tile, (int)j->bytes);
@@ -148,6 +150,7 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
                  .c_row = now->to.row,
                  .c_next = b->line,
                  .is_c_short = now->is_short,
+                 .waited_row = now->from.row,
                  .alpha = j->p->alpha,
                  .beta = now->beta};
     const int64_t rows_of_tiles = tg_ceil_div(a->lines.end - a->lines.begin, a->line);
@@ -169,6 +172,7 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
             set_fetching(&s);
             s.is_near = t->size == 1 && m > rows.begin; /* read with the rows above */
             s.c = c + n * now->to.col * now->to.bytes;
+            s.waited = waits ? (const float *)(const void *)moved(now->from, m, n).at : NULL;
             s.columns = (int)n_left;
             if (j->fetches_rows)
                 fetch_rows(j, a, panel_a, &s);
@@ -195,7 +199,7 @@ static void multiply_slices(const tg_job *j, const team *t, const staged *a, con
                     .ks = ks};
         now.is_short = is_last && j->words && j->words->writes_short && c->bytes < j->sum_bytes;
         now.is_direct = !j->add && (now.is_short || now.to.store == j->copy_sums) &&
-                        (now.beta == 0 || now.from.at == now.to.at);
+                        (now.beta == 0 || now.is_short || now.from.at == now.to.at);
         now.is_beside = j->sums_bytes > 0 && !is_last;
         multiply_warp(j, t, a, b, &now, rows, cols);
     }

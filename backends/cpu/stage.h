@@ -34,13 +34,13 @@ typedef struct staged {
     range lines, ks;
     char *panels;
     int in_place, k_inner; /* k_inner: packed as [line][k], not [k][line] */
-    int rows_at_once;      /* that are packed, if a row of k runs through all panels */
-    const char *packed;    /* all panels, block of k by block of k; NULL: they are to be staged */
-    int64_t all_lines;     /* of the matrix, in whole panels */
-    int is_late;           /* the kernel packs them, with the first row of tiles */
-    int is_one;            /* and each has done when the next comes, which takes its place */
-    const char *coming;    /* the block that is multiplied next; NULL: it is not fetched now */
-    int64_t coming_bytes;  /* of its rows */
+    tg_distance from;
+    const char *packed;   /* all panels, block of k by block of k; NULL: they are to be staged */
+    int64_t all_lines;    /* of the matrix, in whole panels */
+    int is_late;          /* the kernel packs them, with the first row of tiles */
+    int is_one;           /* and each has done when the next comes, which takes its place */
+    const char *coming;   /* the block that is multiplied next; NULL: it is not fetched now */
+    int64_t coming_bytes; /* of its rows */
 } staged;
 
 /* One of so many strips of all rows, or columns, which are so many pieces. */
@@ -126,9 +126,9 @@ static void pack(const tg_job *j, const staged *s, int64_t panel, int64_t k_begi
 }
 
 /* Each thread packs its share of the panels. Where a row of the matrix runs through all of them, a
- * few rows at a time, so that memory is read along its rows. A core does not follow so many runs of
- * one line each by itself: the lines of panels some way ahead are fetched, to L2: of rows that
- * share a set of L1, it would not have room for all. */
+ * few rows at a time, so that memory is read along its rows: no more of them than a core follows by
+ * itself. It does not follow so many runs of one line each: the lines of panels some way ahead are
+ * fetched, to L2: of rows that share a set of L1, it would not have room for all. */
 static void stage(const tg_job *j, const team *t, const staged *s)
 {
     enum { LINES_AHEAD = 64 };
@@ -136,8 +136,9 @@ static void stage(const tg_job *j, const team *t, const staged *s)
     const int64_t begin = t->me * panels / t->size, own = (t->me + 1) * panels / t->size - begin;
     const int64_t k = s->ks.end - s->ks.begin, k_bytes = s->k_stride * s->bytes;
     const int in_runs = s->line_stride == 1;
-    const int fetches = in_runs && s->line * s->bytes == LINE && !s->in_place;
-    const int64_t few = in_runs ? tg_max(s->rows_at_once, j->tile.inst.k) : k;
+    const int fetches =
+        in_runs && s->line * s->bytes == LINE && !s->in_place && s->from != TG_IN_L2;
+    const int64_t few = in_runs ? tg_max(s->from == TG_IN_MEMORY ? 4 : 16, j->tile.inst.k) : k;
     const int64_t ahead = LINES_AHEAD / few;
     for (int64_t k_begin = 0; k_begin < k; k_begin += few)
         for (int64_t panel = 0; panel < own; panel++) {
@@ -218,7 +219,7 @@ static staged operand(const tg_job *j, tg_flag which, const void *data, char *pa
                     .k = tile->block.k,
                     .panels = panels,
                     .k_inner = k_inner,
-                    .rows_at_once = is_b ? j->rows_at_once.n : j->rows_at_once.m,
+                    .from = is_b ? j->b_from : j->a_from,
                     .in_place = is_wanted && can && !is_packed,
                     .packed = is_packed ? (const char *)data + sizeof(tg_packed) : NULL,
                     .all_lines = tg_round_up(is_b ? p->n : p->m, line)};

@@ -84,7 +84,9 @@ static __attribute__((noinline)) WITH_BF16 void scale_floats(const float *sums, 
             }
             sum = _mm512_mul_ps(sum, by.alpha);
             if (by.adds) {
-                const __m512 was = F32_OF_BF16(_mm256_maskz_loadu_epi16(mask, half));
+                const __m512 was =
+                    s->waited ? _mm512_maskz_loadu_ps(mask, s->waited + i * s->waited_row + j)
+                              : F32_OF_BF16(_mm256_maskz_loadu_epi16(mask, half));
                 sum = _mm512_fmadd_ps(was, by.beta, sum);
             }
             _mm256_mask_storeu_epi16(half, mask, sixteen_to_bf16(sum));
