@@ -228,10 +228,10 @@ static void multiply_lines(const tg_job *j, const team *t, tg_item item, range l
                  .ahead = j->ahead,
                  .alpha = p->alpha,
                  .beta = p->beta};
-    if (panel == 1)
+    if (panel == 1) {
         memset(t->a, 0, (size_t)(p->m * k * j->bytes));
-    if (panel == 1)
         j->words->copy[0](t->a, k, 1, item.a, p->a.row_stride, p->a.col_stride, p->m, p->k);
+    }
     for (int64_t m = 0; m < p->m && panel > 1; m += panel)
         j->words->copy[1](t->a + m * k * j->bytes, panel, 1,
                           (const char *)item.a + m * p->a.row_stride * j->bytes, p->a.col_stride,

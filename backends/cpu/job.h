@@ -127,7 +127,8 @@ static int may_go_down(const tg_job *j, const tg_limits *l)
  * memory, and not for one or two rows alone, the kernel fetches it. With vectors of 32 bytes, rows
  * of a B that is more than four times as large as L2 are fetched some way along them; but for up to
  * four rows of A the core does that by itself. All do so with the rows of blocks of k, which are
- * read from end to end. */
+ * read from end to end. Kernels of tiles fetch some way along rows, unless strips are so narrow
+ * that this is another's. */
 static tg_fetching fetching_of(const tg_job *j, const tg_limits *l)
 {
     enum { NARROW = 4096 }; /* bytes */
