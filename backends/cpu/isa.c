@@ -11,7 +11,7 @@
 #define TG_T float
 #define TG_V IN_REGISTER_float
 #define NAME(x) x##_float_v
-#include "microkernel.h"
+#include "vector.h"
 #undef NAME
 #define NAME(x) x##_float
 #define WIDE(x) x##_float_v
@@ -23,7 +23,7 @@
 #define TG_T double
 #define TG_V IN_REGISTER_double
 #define NAME(x) x##_double_v
-#include "microkernel.h"
+#include "vector.h"
 #undef NAME
 #define NAME(x) x##_double
 #define WIDE(x) x##_double_v
