@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 #include <stdlib.h>
 
 #include "api.h"
@@ -168,6 +169,19 @@ static void test_all_values(tg_context *ctx, tg_type type, tg_type c_type)
     drop(&x);
 }
 
+/* A NaN whose bits are all 1 is not rounded up to something else. */
+static void check_nans(tg_context *ctx, product *x, tg_type type)
+{
+    const uint64_t bits = UINT64_MAX >> 1;
+    const int64_t all = x->p.m * x->p.n;
+    int nans = 0;
+    memcpy(&x->p.alpha, &bits, sizeof bits);
+    CHECK_OK(ctx, tg_gemm(ctx, &x->p));
+    for (int64_t i = 0; i < all; i++)
+        nans += isnan(element_get(type, x->c, i)) != 0;
+    CHECK_INT(nans, all);
+}
+
 /* Sums are no denormals, and what alpha makes of them is: rounded like all else, of few rows and of
  * many. */
 static void test_small_results(tg_context *ctx, tg_type type)
@@ -190,6 +204,7 @@ static void test_small_results(tg_context *ctx, tg_type type)
                 CHECK_SAY(actual == expected, "%s, %lld rows, (%d, %d): %a, expected %a",
                           tg_type_name(type), (long long)rows[x], i, j, actual, expected);
             }
+        check_nans(ctx, &y, type);
         drop(&y);
     }
 }

@@ -15,80 +15,88 @@ typedef void convert_row(void *to, const void *from, int64_t count);
 
 /* --------------------------------------------------------------------------------------- rows */
 
-/* Elements of a register of f32. Compilers make them of many instructions, where one or two would
- * do. */
+/* Elements of a register of f32: one is converted at a time, or two, or a part of one if stores can
+ * be masked. Compilers make them of many instructions, where one or two would do. */
 #if defined(__AVX512BW__)
-enum { AT_ONCE = 16 };
-#define SOME_TO_F32(name, from_type, load, wide)                                             \
-    static inline __attribute__((always_inline)) void name(float *to, const from_type *from, \
-                                                           int count)                        \
-    {                                                                                        \
-        const __mmask16 mask = (__mmask16)((1u << count) - 1);                               \
-        if (count == AT_ONCE)                                                                \
-            _mm512_storeu_ps(to, wide(load((__mmask16)-1, from)));                           \
-        else                                                                                 \
-            _mm512_mask_storeu_ps(to, mask, wide(load(mask, from)));                         \
+enum { AT_ONCE = 16, LEAST = 1 };
+#else
+enum { AT_ONCE = 8, LEAST = AT_ONCE };
+#endif
+
+#if defined(__AVX2__) && defined(__F16C__)
+/* As tg_bf16_of_float, in the lower half of each word. */
+typedef uint32_t some_words __attribute__((vector_size(4 * AT_ONCE)));
+static inline __attribute__((always_inline)) some_words round_to_bf16(register_f32 x)
+{
+    const some_words bits = (some_words)x, is_nan = (some_words)(x != x);
+    const some_words quiet = bits | (is_nan & 0x400000), up = 0x7fff + (bits >> 16 & 1);
+    return (quiet + (up & ~is_nan)) >> 16;
+}
+#endif
+
+#if defined(__AVX512BW__)
+#define SOME(name, to_type, from_type, load, convert, store, store_all)                        \
+    static inline __attribute__((always_inline)) void name(to_type *to, const from_type *from, \
+                                                           int count)                          \
+    {                                                                                          \
+        const __mmask16 mask = (__mmask16)((1u << count % AT_ONCE) - 1);                       \
+        EACH (i, count / AT_ONCE)                                                              \
+            store_all(to + i * AT_ONCE, convert(load((__mmask16)-1, from + i * AT_ONCE)));     \
+        if (count < AT_ONCE)                                                                   \
+            store(to, mask, convert(load(mask, from)));                                        \
     }
 #define F32_OF_I8(x) _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(x))
 #define F32_OF_U8(x) _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(x))
-SOME_TO_F32(some_of_i8, int8_t, _mm_maskz_loadu_epi8, F32_OF_I8)
-SOME_TO_F32(some_of_u8, uint8_t, _mm_maskz_loadu_epi8, F32_OF_U8)
-SOME_TO_F32(some_of_f16, uint16_t, _mm256_maskz_loadu_epi16, _mm512_cvtph_ps)
-SOME_TO_F32(some_of_bf16, uint16_t, _mm256_maskz_loadu_epi16, F32_OF_BF16)
-
-static inline __attribute__((always_inline)) void some_to_f16(uint16_t *to, const float *from,
-                                                              int count)
-{
-    const __mmask16 mask = (__mmask16)((1u << count) - 1);
-    if (count == AT_ONCE)
-        _mm256_storeu_si256((__m256i *)to,
-                            _mm512_cvtps_ph(_mm512_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT));
-    else
-        _mm256_mask_storeu_epi16(
-            to, mask,
-            _mm512_cvtps_ph(_mm512_maskz_loadu_ps(mask, from), _MM_FROUND_TO_NEAREST_INT));
-}
+#define F16_OF_F32(x) _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT)
+#define BF16_OF_F32(x) _mm512_cvtepi32_epi16((__m512i)round_to_bf16(x))
+#define STORE_F32S(to, x) _mm512_storeu_ps(to, x)
+#define STORE_HALVES(to, x) _mm256_storeu_si256((__m256i *)(to), x)
+#define TO_F32(name, from_type, load, convert) \
+    SOME(name, float, from_type, load, convert, _mm512_mask_storeu_ps, STORE_F32S)
+#define OF_F32(name, convert)                                                             \
+    SOME(name, uint16_t, float, _mm512_maskz_loadu_ps, convert, _mm256_mask_storeu_epi16, \
+         STORE_HALVES)
+TO_F32(some_of_i8, int8_t, _mm_maskz_loadu_epi8, F32_OF_I8)
+TO_F32(some_of_u8, uint8_t, _mm_maskz_loadu_epi8, F32_OF_U8)
+TO_F32(some_of_f16, uint16_t, _mm256_maskz_loadu_epi16, _mm512_cvtph_ps)
+TO_F32(some_of_bf16, uint16_t, _mm256_maskz_loadu_epi16, F32_OF_BF16)
+OF_F32(some_to_f16, F16_OF_F32)
+OF_F32(some_to_bf16, BF16_OF_F32)
 #elif defined(__AVX2__) && defined(__F16C__)
-enum { AT_ONCE = 8 };
+#define SOME(name, to_type, from_type, convert, store)                                         \
+    static inline __attribute__((always_inline)) void name(to_type *to, const from_type *from, \
+                                                           int count)                          \
+    {                                                                                          \
+        EACH (i, count / AT_ONCE)                                                              \
+            store(to + i * AT_ONCE, convert(from + i * AT_ONCE));                              \
+    }
+#define BYTES(at) _mm_loadl_epi64((const __m128i *)(at))
+#define F32_OF_I8(at) _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(BYTES(at)))
+#define F32_OF_U8(at) _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(BYTES(at)))
+#define F16_OF_F32(at) _mm256_cvtps_ph(_mm256_loadu_ps(at), _MM_FROUND_TO_NEAREST_INT)
+#define STORE_HALVES(to, x) _mm_storeu_si128((__m128i *)(to), x)
+SOME(some_of_i8, float, int8_t, F32_OF_I8, _mm256_storeu_ps)
+SOME(some_of_u8, float, uint8_t, F32_OF_U8, _mm256_storeu_ps)
+SOME(some_of_f16, float, uint16_t, WIDEN_F16, _mm256_storeu_ps)
+SOME(some_of_bf16, float, uint16_t, WIDEN_BF16, _mm256_storeu_ps)
+SOME(some_to_f16, uint16_t, float, F16_OF_F32, STORE_HALVES)
 
-static inline void some_of_i8(float *to, const int8_t *from, int count)
+static inline __attribute__((always_inline)) void some_to_bf16(uint16_t *to, const float *from,
+                                                               int count)
 {
-    (void)count;
-    const __m256i wide = _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)from));
-    _mm256_storeu_ps(to, _mm256_cvtepi32_ps(wide));
-}
-
-static inline void some_of_u8(float *to, const uint8_t *from, int count)
-{
-    (void)count;
-    const __m256i wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)from));
-    _mm256_storeu_ps(to, _mm256_cvtepi32_ps(wide));
-}
-
-static inline void some_of_f16(float *to, const uint16_t *from, int count)
-{
-    (void)count;
-    _mm256_storeu_ps(to, WIDEN_F16(from));
-}
-
-static inline void some_to_f16(uint16_t *to, const float *from, int count)
-{
-    (void)count;
-    const __m128i narrow = _mm256_cvtps_ph(_mm256_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT);
-    _mm_storeu_si128((__m128i *)to, narrow);
-}
-
-static inline void some_of_bf16(float *to, const uint16_t *from, int count)
-{
-    (void)count;
-    _mm256_storeu_ps(to, WIDEN_BF16(from));
+    const __m256i first = (__m256i)round_to_bf16(_mm256_loadu_ps(from));
+    const __m256i last = (__m256i)round_to_bf16(_mm256_loadu_ps(from + count - AT_ONCE));
+    const __m256i both = _mm256_permute4x64_epi64(_mm256_packus_epi32(first, last), 0xd8);
+    if (count == 2 * AT_ONCE)
+        _mm256_storeu_si256((__m256i *)to, both);
+    else
+        STORE_HALVES(to, _mm256_castsi256_si128(both));
 }
 #else
-enum { AT_ONCE = 8 };
 #define SOME(name, to_type, from_type, one)                                \
     static inline void name(to_type *to, const from_type *from, int count) \
     {                                                                      \
-        for (int i = 0; i < count; i++)                                    \
+        EACH (i, count)                                                    \
             to[i] = one(from[i]);                                          \
     }
 SOME(some_of_i8, float, int8_t, (float))
@@ -96,29 +104,11 @@ SOME(some_of_u8, float, uint8_t, (float))
 SOME(some_of_f16, float, uint16_t, tg_float_of_f16)
 SOME(some_to_f16, uint16_t, float, tg_f16_of_float)
 SOME(some_of_bf16, float, uint16_t, tg_float_of_bf16)
+SOME(some_to_bf16, uint16_t, float, tg_bf16_of_float)
 #endif
 
-/* As tg_bf16_of_float. */
-static inline __attribute__((always_inline)) void some_to_bf16(uint16_t *to, const float *from,
-                                                               int count)
-{
-    typedef uint32_t words __attribute__((vector_size(4 * AT_ONCE)));
-    typedef uint16_t halves __attribute__((vector_size(2 * AT_ONCE)));
-    words bits = {0};
-    memcpy(&bits, from, (size_t)count * sizeof *from);
-    const words rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, quiet = bits >> 16 | 0x40;
-    const words is_nan = (words)((bits & 0x7fffffff) > 0x7f800000);
-    const halves narrow = __builtin_convertvector((quiet & is_nan) | (rounded & ~is_nan), halves);
-    memcpy(to, &narrow, (size_t)count * sizeof *to);
-}
-
-/* So many at a time; the last ones overlap those before them, and of a row that is shorter, a
- * masked register is all. */
-#if defined(__AVX512BW__)
-enum { LEAST = 1 };
-#else
-enum { LEAST = AT_ONCE };
-#endif
+/* The last ones overlap those before them, and of a row that is shorter, a masked register is all.
+ */
 #define ROW(name, to_type, from_type, some, one)                                                 \
     static inline __attribute__((always_inline)) void name(void *to_void, const void *from_void, \
                                                            int64_t count)                        \
@@ -126,11 +116,13 @@ enum { LEAST = AT_ONCE };
         to_type *to = to_void;                                                                   \
         const from_type *from = from_void;                                                       \
         int64_t i = 0;                                                                           \
-        for (; i + AT_ONCE <= count; i += AT_ONCE)                                               \
+        for (; i + 2 * AT_ONCE <= count; i += 2 * AT_ONCE)                                       \
+            some(to + i, from + i, 2 * AT_ONCE);                                                 \
+        if (i + AT_ONCE <= count)                                                                \
             some(to + i, from + i, AT_ONCE);                                                     \
-        if (i < count && count >= AT_ONCE)                                                       \
+        if (count % AT_ONCE && count >= AT_ONCE)                                                 \
             some(to + count - AT_ONCE, from + count - AT_ONCE, AT_ONCE);                         \
-        else if (i < count && count >= LEAST)                                                    \
+        else if (count < AT_ONCE && count >= LEAST)                                              \
             some(to, from, (int)count);                                                          \
         for (; i < count && count < LEAST; i++)                                                  \
             to[i] = one(from[i]);                                                                \
@@ -141,6 +133,21 @@ ROW(floats_of_f16, float, uint16_t, some_of_f16, tg_float_of_f16)
 ROW(floats_of_bf16, float, uint16_t, some_of_bf16, tg_float_of_bf16)
 ROW(f16_of_floats, uint16_t, float, some_to_f16, tg_f16_of_float)
 ROW(bf16_of_floats, uint16_t, float, some_to_bf16, tg_bf16_of_float)
+
+/* Adjacent elements of each row. Those of panels are so few that their number is best known. */
+static inline __attribute__((always_inline)) void convert_rows(convert_row *convert, char *to,
+                                                               int64_t to_row, const char *from,
+                                                               int64_t from_row, int64_t rows,
+                                                               int64_t length)
+{
+    if (length == 16 || length == 32 || length == 48)
+        EACH (x, 3)
+            for (int64_t row = 0; row < rows && length == 16 * (x + 1); row++)
+                convert(to + row * to_row, from + row * from_row, 16 * (x + 1));
+    else
+        for (int64_t row = 0; row < rows; row++)
+            convert(to + row * to_row, from + row * from_row, length);
+}
 
 /* ------------------------------------------------------------------------------------- strides */
 
@@ -180,16 +187,18 @@ widen(convert_row *convert, int64_t bytes, float *to, int64_t to_outer, const ch
         inner *= outer;
         outer = 1;
     }
-    for (int64_t o = 0; o < outer; o++, to += to_outer, from += from_outer * bytes) {
-        if (from_inner == 1)
-            convert(to, from, inner);
-        for (int64_t i = 0; from_inner != 1 && i < inner; i += PIECE) {
+    if (from_inner == 1) {
+        convert_rows(convert, (char *)to, to_outer * (int64_t)sizeof *to, from, from_outer * bytes,
+                     outer, inner);
+        return;
+    }
+    for (int64_t o = 0; o < outer; o++, to += to_outer, from += from_outer * bytes)
+        for (int64_t i = 0; i < inner; i += PIECE) {
             const int64_t count = tg_min(PIECE, inner - i);
             for (int64_t e = 0; e < count; e++)
                 memcpy(gathered + e * bytes, from + (i + e) * from_inner * bytes, (size_t)bytes);
             convert(to + i, gathered, count);
         }
-    }
 }
 
 static inline __attribute__((always_inline)) void
@@ -201,16 +210,18 @@ narrow(convert_row *convert, int64_t bytes, char *to, int64_t to_outer, int64_t 
         inner *= outer;
         outer = 1;
     }
-    for (int64_t o = 0; o < outer; o++, to += to_outer * bytes, from += from_outer) {
-        if (to_inner == 1)
-            convert(to, from, inner);
-        for (int64_t i = 0; to_inner != 1 && i < inner; i += PIECE) {
+    if (to_inner == 1) {
+        convert_rows(convert, to, to_outer * bytes, (const char *)from,
+                     from_outer * (int64_t)sizeof *from, outer, inner);
+        return;
+    }
+    for (int64_t o = 0; o < outer; o++, to += to_outer * bytes, from += from_outer)
+        for (int64_t i = 0; i < inner; i += PIECE) {
             const int64_t count = tg_min(PIECE, inner - i);
             convert(adjacent, from + i, count);
             for (int64_t e = 0; e < count; e++)
                 memcpy(to + (i + e) * to_inner * bytes, adjacent + e * bytes, (size_t)bytes);
         }
-    }
 }
 
 #define WIDEN(type, ctype)                                                                         \
