@@ -47,7 +47,7 @@ static inline int tg_widens(const tg_problem *p, const tg_limits *l)
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k;
     return tg_type_size(p->a.type) == 2 && !(p->flags & TG_PACKED) && p->m > TG_TURNED_ROWS &&
            (p->c.type == p->a.type || p->c.col_stride == 1) &&
-           m * k + k * n + m * n <= (double)l->l2 / 2 / (double)sizeof(float);
+           m * k + k * n + m * n <= (double)l->l2 * 3 / 4 / (double)sizeof(float);
 }
 
 static inline int tg_packs_nothing(const tg_problem *p, const tg_plan *plan, const tg_limits *l)

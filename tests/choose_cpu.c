@@ -211,8 +211,10 @@ static void test_halves(void)
     CHECK(!tg_widens(&p, &l));
     p = problem_of((asked){4, 100, 101, 1}, TG_F16);
     CHECK(!tg_widens(&p, &l));
-    p = problem_of((asked){1000, 1000, 1000, 1}, TG_F16);
+    p = problem_of((asked){257, 256, 256, 1}, TG_F16); /* 769 KiB as f32 */
     CHECK(!tg_widens(&p, &l));
+    p.m = 256;
+    CHECK(tg_widens(&p, &l));
     l.matrix = TG_CPU_VNNI | TG_CPU_BF16;
     for (int64_t k = 100; k <= 101; k++) {
         p = problem_of((asked){100, 100, k, 1}, TG_BF16);

@@ -60,50 +60,51 @@ static const char *rows_of_b(const tg_job *j, tg_item item, range cols, char *ro
 
 /* A rectangle of an item that is read and written where it is. Of the loops, those over slices of k
  * and over columns are left: the kernel itself goes down the rows. next is the item after this one,
- * 0 if that is not to be fetched. */
-static void multiply_directly(const tg_job *j, tg_item item, range rows, range cols, int64_t next,
-                              char *room)
+ * 0 if that is not to be fetched. s is the job's step, of which a small product can not afford a
+ * copy of its own. */
+static void multiply_directly(const tg_job *j, tg_step *s, tg_item item, range rows, range cols,
+                              int64_t next, char *room)
 {
     const tg_problem *p = j->p;
     const int64_t bytes = j->bytes, count = rows.end - rows.begin;
     const tg_rows r = count == p->m ? j->rows : rows_of(count, j->tile.thread.m);
-    tg_step s = j->step;
-    s.alpha = p->alpha;
-    s.beta = p->beta;
-    const char *a = (const char *)item.a + rows.begin * s.a_row * bytes;
+    s->alpha = p->alpha;
+    s->beta = p->beta;
+    const char *a = (const char *)item.a + rows.begin * s->a_row * bytes;
     const char *b = rows_of_b(j, item, cols, room);
-    char *c = (char *)item.c + rows.begin * s.c_row * bytes;
+    char *c = (char *)item.c + rows.begin * s->c_row * bytes;
     const int64_t tall_rows = r.tall * r.height;
-    for (int64_t k = 0; k < p->k; k += s.k) {
+    for (int64_t k = 0; k < p->k; k += s->k) {
         int64_t panel = 0;
-        s.k = tg_min(j->slice, p->k - k);
+        s->k = tg_min(j->slice, p->k - k);
         if (j->step.steps_that_fetch)
-            set_fetching(&s);
-        for (int64_t n = cols.begin; n < cols.end; n += s.columns, panel++) {
-            s.columns = (int)next_columns(j, cols.end - n);
-            s.a = a;
-            s.b = b + (n - cols.begin) * bytes;
-            s.c = c + n * bytes;
+            set_fetching(s);
+        for (int64_t n = cols.begin; n < cols.end; n += s->columns, panel++) {
+            s->columns = (int)next_columns(j, cols.end - n);
+            s->a = a;
+            s->b = b + (n - cols.begin) * bytes;
+            s->c = c + n * bytes;
             if (next && k == 0)
-                fetch_item(j, item_at(j, next), panel, &s);
-            go_down(&s, r.tall, r.height);
-            j->kernel.run(&s);
-            s.coming = NULL;
+                fetch_item(j, item_at(j, next), panel, s);
+            go_down(s, r.tall, r.height);
+            j->kernel.run(s);
+            s->coming = NULL;
             if (r.low == 0)
                 continue;
-            s.a = a + tall_rows * s.a_row * bytes;
-            s.c = c + (tall_rows * s.c_row + n) * bytes;
-            go_down(&s, r.low, r.height - 1);
-            j->kernel.run(&s);
+            s->a = a + tall_rows * s->a_row * bytes;
+            s->c = c + (tall_rows * s->c_row + n) * bytes;
+            go_down(s, r.low, r.height - 1);
+            j->kernel.run(s);
         }
-        a += s.k * s.a_col * bytes;
-        b += s.k * s.b_row * bytes;
-        s.beta = 1;
+        a += s->k * s->a_col * bytes;
+        b += s->k * s->b_row * bytes;
+        s->beta = 1;
     }
 }
 
 /* The same of f16 or bf16 that become f32 first. */
-static void multiply_widened(const tg_job *j, tg_item item, range rows, range cols, char *room)
+static void multiply_widened(const tg_job *j, tg_step *s, tg_item item, range rows, range cols,
+                             char *room)
 {
     const tg_problem *p = j->p;
     tg_copy *const *const widen = j->isa->widen;
@@ -120,7 +121,7 @@ static void multiply_widened(const tg_job *j, tg_item item, range rows, range co
     widen[p->b.type - 1](wide_b, b_row, 1, b, p->b.row_stride, p->b.col_stride, p->k, n);
     if (is_beside && p->beta != 0)
         widen[p->c.type - 1](wide_c, c_row, 1, c, p->c.row_stride, p->c.col_stride, m, n);
-    multiply_directly(j, (tg_item){room, wide_b, is_beside ? wide_c : c}, (range){0, m},
+    multiply_directly(j, s, (tg_item){room, wide_b, is_beside ? wide_c : c}, (range){0, m},
                       (range){0, n}, 0, NULL);
     if (is_beside)
         j->isa->narrow[p->c.type - 1](c, p->c.row_stride, p->c.col_stride, wide_c, c_row, 1, m, n);
@@ -128,27 +129,27 @@ static void multiply_widened(const tg_job *j, tg_item item, range rows, range co
 
 /* So little k that C is most of it: its rows are written from end to end, a tile of them at a time.
  */
-static void multiply_flat(const tg_job *j, tg_item item, range rows, range cols, char *room)
+static void multiply_flat(const tg_job *j, tg_step *s, tg_item item, range rows, range cols,
+                          char *room)
 {
     const tg_problem *p = j->p;
     const int64_t bytes = j->bytes, thread_n = j->tile.thread.n, count = rows.end - rows.begin;
     const tg_rows r = count == p->m ? j->rows : rows_of(count, j->tile.thread.m);
     const int64_t panels = (cols.end - cols.begin) / thread_n;
     const char *const b = rows_of_b(j, item, cols, room);
-    tg_step s = j->step;
-    s.alpha = p->alpha;
-    s.beta = p->beta;
-    s.b_next = s.c_next = thread_n;
+    s->alpha = p->alpha;
+    s->beta = p->beta;
+    s->b_next = s->c_next = thread_n;
     int64_t row = rows.begin;
-    for (int64_t left = r.tall + r.low; left > 0; left--, row += s.rows) {
-        s.rows = r.height - (left <= r.low);
-        for (int64_t n = cols.begin; n < cols.end; n += thread_n * (1 + s.more)) {
-            s.columns = (int)tg_min(thread_n, cols.end - n);
-            s.more = n == cols.begin ? tg_max(0, panels - 1) : 0;
-            s.a = (const char *)item.a + row * s.a_row * bytes;
-            s.b = b + (n - cols.begin) * bytes;
-            s.c = (char *)item.c + (row * s.c_row + n) * bytes;
-            j->kernel.run(&s);
+    for (int64_t left = r.tall + r.low; left > 0; left--, row += s->rows) {
+        s->rows = r.height - (left <= r.low);
+        for (int64_t n = cols.begin; n < cols.end; n += thread_n * (1 + s->more)) {
+            s->columns = (int)tg_min(thread_n, cols.end - n);
+            s->more = n == cols.begin ? tg_max(0, panels - 1) : 0;
+            s->a = (const char *)item.a + row * s->a_row * bytes;
+            s->b = b + (n - cols.begin) * bytes;
+            s->c = (char *)item.c + (row * s->c_row + n) * bytes;
+            j->kernel.run(s);
         }
     }
 }
@@ -190,7 +191,7 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
     }
     s.a = a;
     if (is_beside) {
-        s.c = t->corner;
+        s.c = t->beside;
         s.c_row = most;
     }
     for (int64_t n = lines.begin; n < lines.end; n += most) {
@@ -220,7 +221,7 @@ static void multiply_lines(const tg_job *j, const team *t, tg_item item, range l
     tg_step s = {.a = t->a,
                  .a_row = panel * k * j->bytes,
                  .b_row = p->b.col_stride,
-                 .c = t->corner,
+                 .c = t->beside,
                  .c_row = most,
                  .rows = (int)p->m,
                  .k = p->k,

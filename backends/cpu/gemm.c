@@ -54,12 +54,12 @@ static tg_job *job_for(const tg_context *ctx, const tg_problem *p, const tg_plan
     return &cpu->job;
 }
 
-static int64_t corner_bytes(const tg_job *j)
+static int64_t beside_bytes(const tg_job *j)
 {
     const int64_t vector = j->isa->kernels[tg_cpu_kind(j->p->a.type)]->turned_columns;
     const int64_t turned = TG_TURNED_ROWS * TG_TURNED_VECTORS * vector;
-    const int64_t tile = (int64_t)j->tile.thread.m * j->tile.thread.n;
-    return tg_round_up((j->turned && !j->words ? turned : tile) * j->sum_bytes, 64);
+    const int64_t tiles = j->tile.thread.m * tg_round_up(j->tile.warp.n, j->tile.thread.n);
+    return tg_round_up((j->turned && !j->words ? turned : tiles) * j->sum_bytes, 64);
 }
 
 /* A team multiplies one block while it stages the next. */
@@ -76,7 +76,7 @@ size_t tg_cpu_workspace(const tg_context *ctx, const tg_problem *p, const tg_pla
         return 0;
     const tg_job j = job_of(((const tg_cpu *)ctx->device)->isa, &ctx->limits, p, plan);
     const int64_t teams = j.is_each_alone ? plan->threads : 1;
-    return (size_t)(teams * team_bytes(&j) + plan->threads * (corner_bytes(&j) + TAKEN_BYTES) +
+    return (size_t)(teams * team_bytes(&j) + plan->threads * (beside_bytes(&j) + TAKEN_BYTES) +
                     (j.splits - 1) * j.apart_bytes);
 }
 
@@ -136,24 +136,34 @@ static void run_steps(const tg_job *j, tg_step *tall, tg_step *low, tg_item item
         run_step(j, low, item, j->rows.tall * j->rows.height);
 }
 
+static void run_items(const tg_job *j, int64_t begin, int64_t end, int fetches, tg_step *tall)
+{
+    tg_step low = j->low_step;
+    for (int64_t item = begin; item < end; item++) {
+        if (fetches && item + 1 < end)
+            fetch_item(j, item_at(j, item + 1), 0, tall);
+        run_steps(j, tall, &low, item_at(j, item));
+    }
+}
+
 static void run_directly(const tg_job *j, int64_t begin, int64_t end, char *room)
 {
     const int fetches = end - begin > j->near_items;
-    tg_step tall = j->step, low = j->low_step;
-    for (; j->is_step && begin < end; begin++) {
-        if (fetches && begin + 1 < end)
-            fetch_item(j, item_at(j, begin + 1), 0, &tall);
-        run_steps(j, &tall, &low, item_at(j, begin));
+    tg_step s = j->step;
+    if (j->is_step) {
+        run_items(j, begin, end, fetches, &s);
+        return;
     }
     for (int64_t cell = begin; cell < end; cell++) {
         range rows, cols;
         const tg_item item = cell_at(j, cell, &rows, &cols);
+        const int64_t next = fetches && cell + 1 < end ? cell + 1 : 0;
         if (j->widens)
-            multiply_widened(j, item, rows, cols, room);
+            multiply_widened(j, &s, item, rows, cols, room);
         else if (j->is_flat)
-            multiply_flat(j, item, rows, cols, room);
+            multiply_flat(j, &s, item, rows, cols, room);
         else
-            multiply_directly(j, item, rows, cols, fetches && cell + 1 < end ? cell + 1 : 0, room);
+            multiply_directly(j, &s, item, rows, cols, next, room);
     }
 }
 
@@ -161,14 +171,14 @@ static void run_cells(const tg_job *j, const tg_plan *plan, char *workspace, int
 {
     const int alone = j->is_each_alone;
     char *own = workspace + (alone ? me : 0) * team_bytes(j);
-    char *corners = workspace + (alone ? plan->threads : 1) * team_bytes(j);
-    char *taken = corners + plan->threads * corner_bytes(j);
+    char *beside = workspace + (alone ? plan->threads : 1) * team_bytes(j);
+    char *taken = beside + plan->threads * beside_bytes(j);
     const team t = {.me = alone ? 0 : me,
                     .size = alone ? 1 : threads,
                     .a = own,
                     .b = own + stages_of(j) * j->a_bytes,
                     .sums = own + stages_of(j) * (j->a_bytes + j->b_bytes),
-                    .corner = corners + me * corner_bytes(j),
+                    .beside = beside + me * beside_bytes(j),
                     .taken = taken + (alone ? me : 0) * TAKEN_BYTES,
                     .apart = taken + plan->threads * TAKEN_BYTES};
     if (j->splits > 1) {

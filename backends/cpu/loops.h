@@ -54,31 +54,6 @@ static void fetch(const place *c, int64_t rows, int64_t cols)
             __builtin_prefetch(c->at + i * c->row * c->bytes + byte, 1);
 }
 
-/* Runs the kernel on a tile of C that it cannot have where it is: one that is ragged, or whose
- * columns are not adjacent, or of another type. */
-static void run_on_corner(const tg_job *j, const team *t, tg_step *s, const pass *now, int64_t m,
-                          int64_t n, int64_t rows, int64_t cols)
-{
-    const place from = moved(now->from, m, n), to = moved(now->to, m, n);
-    const int64_t corner_row = j->tile.thread.n;
-    fetch(&to, rows, cols);
-    s->c = t->corner;
-    s->c_row = corner_row;
-    s->is_c_short = 0;
-    s->waited = NULL;
-    s->alpha = j->add ? 1 : j->p->alpha;
-    s->beta = j->add ? 0 : now->beta;
-    if (s->beta != 0)
-        from.load(t->corner, corner_row, 1, from.at, from.row, from.col, rows, cols);
-    j->kernel.run(s);
-    if (j->add)
-        j->add(to.at, to.row, to.col, s->c, corner_row, rows, cols, j->p->alpha, now->beta);
-    else
-        to.store(to.at, to.row, to.col, t->corner, corner_row, 1, rows, cols);
-    s->c_row = now->to.row;
-    s->is_c_short = now->is_short;
-}
-
 /* What a tile fetches of the block of B that comes: of a strip of it, as wide as the lines that a
  * piece of k has time for, so many rows, from one to the next. A core that sees a strip read goes
  * on along the rows by itself.
@@ -119,16 +94,19 @@ static void find_b(const tg_job *j, const staged *b, int64_t panel, int64_t k, i
     s->kept = keeps ? panel_at(j, b, panel) : NULL;
 }
 
+/* A kernel that fetches has whole vectors of columns, for which panels have room, or half of the
+ * last one is enough. */
+static int rounds_columns(int64_t columns, int64_t vec) { return 2 * (columns % vec) > vec; }
+
 /* Rows of A from memory, with few columns of B: while some are multiplied, the kernel fetches those
  * of the next tile, one after the other; with whole panels, which leave it half the time, a line of
- * each and then the next: a core that sees rows read goes on along them by itself. It does so with
- * whole vectors of columns, for which panels have room, or if half of the last one is enough. */
+ * each and then the next: a core that sees rows read goes on along them by itself. */
 static void fetch_rows(const tg_job *j, const staged *a, int64_t panel, tg_step *s)
 {
     enum { LINES = TG_PIECE / TG_COMING_STEPS };
     const int64_t vec = j->tile.vec, row = a->line_stride * a->bytes;
     const int is_last = a->lines.begin + (panel + 1) * a->line >= j->p->m;
-    if (2 * (s->columns % vec) > vec)
+    if (rounds_columns(s->columns, vec))
         s->columns = (int)tg_round_up(s->columns, vec);
     const int is_whole = s->columns == j->kernel.columns && s->b_row == s->columns;
     s->coming = is_last ? NULL : (const char *)s->a + a->line * row;
@@ -138,50 +116,82 @@ static void fetch_rows(const tg_job *j, const staged *a, int64_t panel, tg_step 
     s->coming_next = 0;
 }
 
+/* A row of tiles, one for each panel of B that these columns have. */
+static void multiply_row(const tg_job *j, const staged *a, const staged *b, const pass *now,
+                         const place *c, int64_t m, range cols, tg_step *s)
+{
+    const int64_t row_of_tiles = m / a->line;
+    const int64_t rows_of_tiles = tg_ceil_div(a->lines.end - a->lines.begin, a->line);
+    const float *const waited = s->waited;
+    int64_t panel = cols.begin / b->line;
+    s->c_row = c->row;
+    s->c_next = b->line;
+    for (int64_t n = cols.begin; n < cols.end; /* loop 1: B from L2 */
+         n += b->line * (1 + s->more), panel += 1 + s->more) {
+        const int64_t whole = j->kernel_runs_on && !b->is_late ? (cols.end - n) / b->line : 0;
+        s->more = tg_max(0, whole - 1);
+        s->columns = (int)tg_min(b->line, cols.end - n);
+        s->c = c->at + (n - cols.begin) * c->col * c->bytes;
+        s->waited = waited ? waited + (n - cols.begin) : NULL;
+        find_b(j, b, panel, now->ks.begin, row_of_tiles, s);
+        find_coming(b, panel * rows_of_tiles + row_of_tiles, s);
+        set_fetching(s);
+        if (j->fetches_rows)
+            fetch_rows(j, a, row_of_tiles, s);
+        j->kernel.run(s);
+    }
+}
+
+/* The same, beside a C that the kernel cannot have where it is: one that is ragged, or whose
+ * columns are not adjacent, or of another type. */
+static void multiply_beside(const tg_job *j, const team *t, const staged *a, const staged *b,
+                            const pass *now, int64_t m, range cols, tg_step *s)
+{
+    const int64_t count = cols.end - cols.begin;
+    const place from = moved(now->from, m, cols.begin), to = moved(now->to, m, cols.begin);
+    const place beside = {t->beside, tg_round_up(count, b->line), 1, j->sum_bytes, NULL, NULL};
+    s->is_c_short = 0;
+    s->waited = NULL;
+    s->alpha = j->add ? 1 : j->p->alpha;
+    s->beta = j->add ? 0 : now->beta;
+    fetch(&to, s->rows, count);
+    if (s->beta != 0)
+        from.load(beside.at, beside.row, 1, from.at, from.row, from.col, s->rows, count);
+    multiply_row(j, a, b, now, &beside, m, cols, s);
+    if (j->add)
+        j->add(to.at, to.row, to.col, (const float *)(const void *)beside.at, beside.row, s->rows,
+               count, j->p->alpha, now->beta);
+    else
+        to.store(to.at, to.row, to.col, beside.at, beside.row, 1, s->rows, count);
+}
+
 /* One warp tile of a block, over one slice of its k. */
 static void multiply_warp(const tg_job *j, const team *t, const staged *a, const staged *b,
                           const pass *now, range rows, range cols)
 {
     const int waits = now->is_short && now->beta != 0 && now->from.at != now->to.at;
     const int is_c_in_rows = now->is_direct && (now->to.col == 1 || b->line == 1);
-    const range ks = now->ks;
     const int word = tg_takes_words_in_rows(j->tile) ? 1 : tg_tile_word(j->tile, (int)j->bytes);
-    tg_step s = {.k = tg_ceil_div(ks.end - ks.begin, word),
-                 .c_row = now->to.row,
-                 .c_next = b->line,
-                 .is_c_short = now->is_short,
-                 .waited_row = now->from.row,
-                 .alpha = j->p->alpha,
-                 .beta = now->beta};
-    const int64_t rows_of_tiles = tg_ceil_div(a->lines.end - a->lines.begin, a->line);
-    int64_t panel_a = rows.begin / a->line;
-    for (int64_t m = rows.begin; m < rows.end; m += a->line, panel_a++) { /* loop 2: A from L1 */
-        const int64_t m_left = tg_min(a->line, a->lines.end - a->lines.begin - m);
-        const int is_row_whole = is_c_in_rows && (m_left == a->line || m_left % a->grain == 0);
-        int64_t panel_b = cols.begin / b->line;
-        s.a = read_panel(j, a, panel_a, ks.begin, &s.a_row, &s.a_col);
-        s.rows = (int)m_left;
-        char *const c = now->to.at + m * now->to.row * now->to.bytes;
-        for (int64_t n = cols.begin; n < cols.end; /* loop 1: B from L2 */
-             n += b->line * (1 + s.more), panel_b += 1 + s.more) {
-            const int64_t n_left = tg_min(b->line, b->lines.end - b->lines.begin - n);
-            const int64_t whole = j->kernel_runs_on && !b->is_late ? (cols.end - n) / b->line : 0;
-            s.more = is_row_whole ? tg_max(0, whole - 1) : 0;
-            find_b(j, b, panel_b, ks.begin, m / a->line, &s);
-            find_coming(b, panel_b * rows_of_tiles + m / a->line, &s);
-            set_fetching(&s);
-            s.is_near = t->size == 1 && m > rows.begin; /* read with the rows above */
-            s.c = c + n * now->to.col * now->to.bytes;
-            s.waited = waits ? (const float *)(const void *)moved(now->from, m, n).at : NULL;
-            s.columns = (int)n_left;
-            if (j->fetches_rows)
-                fetch_rows(j, a, panel_a, &s);
-            if (is_row_whole && (n_left == b->line || n_left % b->grain == 0) &&
-                (s.columns == n_left || now->is_beside))
-                j->kernel.run(&s);
-            else
-                run_on_corner(j, t, &s, now, m, n, m_left, n_left);
-        }
+    const int64_t last = cols.begin + tg_round_down(cols.end - 1 - cols.begin, b->line);
+    const int64_t left = cols.end - last;
+    const int rounds = j->fetches_rows && rounds_columns(left, j->tile.vec);
+    const int is_whole = (left == b->line || left % b->grain == 0) && (!rounds || now->is_beside);
+    tg_step s = {.k = tg_ceil_div(now->ks.end - now->ks.begin, word), .waited_row = now->from.row};
+    for (int64_t m = rows.begin; m < rows.end; m += a->line) { /* loop 2: A from L1 */
+        s.rows = (int)tg_min(a->line, a->lines.end - a->lines.begin - m);
+        s.a = read_panel(j, a, m / a->line, now->ks.begin, &s.a_row, &s.a_col);
+        s.is_near = t->size == 1 && m > rows.begin; /* B is read with the rows above */
+        const int is_in_c = is_c_in_rows && (s.rows == a->line || s.rows % a->grain == 0);
+        const int64_t end = !is_in_c ? cols.begin : is_whole ? cols.end : last;
+        const place to = moved(now->to, m, cols.begin), from = moved(now->from, m, cols.begin);
+        s.waited = waits ? (const float *)(const void *)from.at : NULL;
+        s.is_c_short = now->is_short;
+        s.alpha = j->p->alpha;
+        s.beta = now->beta;
+        if (end > cols.begin)
+            multiply_row(j, a, b, now, &to, m, (range){cols.begin, end}, &s);
+        if (end < cols.end)
+            multiply_beside(j, t, a, b, now, m, (range){end, cols.end}, &s);
     }
 }
 

@@ -20,7 +20,7 @@ typedef struct team {
     char *a, *b;  /* staged [panel][block.k][thread.m] and [panel][block.k][thread.n] */
     char *sums;   /* of the cell's rows and a block's columns */
     char *apart;  /* of all C, for each block of k but the first, if those are summed apart */
-    char *corner; /* one thread tile of C, for the ragged edge */
+    char *beside; /* a row of thread tiles of C, for what is ragged or of another type */
     char *taken;  /* of each thread's share of a block, so many pieces */
 } team;
 
