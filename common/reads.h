@@ -40,13 +40,21 @@ static inline int tg_copies_b(const tg_problem *p, const tg_plan *plan, const tg
            p->k <= l->l2 / 4 / bytes / tg_max(p->n, 1);
 }
 
-/* Is it so small that f16 and bf16 are best made f32 of as a whole, and multiplied then? Not of few
+/* So many products of integers are exact in f32, whatever their order. */
+static inline int64_t tg_exact_k(tg_type a, tg_type b)
+{
+    return (1 << 24) / ((a == TG_I8 ? 128 : 255) * (b == TG_I8 ? 128 : 255));
+}
+
+/* Is it so small that short types are best made f32 of as a whole, and multiplied then? Not of few
  * rows, which convert B on its way, nor where kernels take words of them. */
 static inline int tg_widens(const tg_problem *p, const tg_limits *l)
 {
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k;
-    return tg_type_size(p->a.type) == 2 && !(p->flags & TG_PACKED) && p->m > TG_TURNED_ROWS &&
-           (p->c.type == p->a.type || p->c.col_stride == 1) &&
+    const int are_halves =
+        tg_type_size(p->a.type) == 2 && (p->c.type == p->a.type || p->c.col_stride == 1);
+    const int are_exact = tg_type_size(p->a.type) == 1 && p->k <= tg_exact_k(p->a.type, p->b.type);
+    return (are_halves || are_exact) && !(p->flags & TG_PACKED) && p->m > TG_TURNED_ROWS &&
            m * k + k * n + m * n <= (double)l->l2 * 3 / 4 / (double)sizeof(float);
 }
 

@@ -176,7 +176,7 @@ typedef struct tg_job {
     int is_each_alone;            /* each thread takes whole cells, else all work on one */
     int is_direct;                /* one block, and nothing to stage, */
     int copies_b;                 /* but a small B that is copied to rows, */
-    int widens;                   /* or all operands, from f16 or bf16 to f32 and back */
+    int widens;                   /* or all operands, from short types to f32 and back */
     int is_step;                  /* and an item is a step of a kernel, and one for its low rows */
     int is_flat;                  /* or so little k that C is written row by row */
     tg_step step, low_step;       /* then: what all steps have in common, */

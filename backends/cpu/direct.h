@@ -68,8 +68,7 @@ static void multiply_directly(const tg_job *j, tg_step *s, tg_item item, range r
     const tg_problem *p = j->p;
     const int64_t bytes = j->bytes, count = rows.end - rows.begin;
     const tg_rows r = count == p->m ? j->rows : rows_of(count, j->tile.thread.m);
-    s->alpha = p->alpha;
-    s->beta = p->beta;
+    const double beta = s->beta;
     const char *a = (const char *)item.a + rows.begin * s->a_row * bytes;
     const char *b = rows_of_b(j, item, cols, room);
     char *c = (char *)item.c + rows.begin * s->c_row * bytes;
@@ -100,9 +99,10 @@ static void multiply_directly(const tg_job *j, tg_step *s, tg_item item, range r
         b += s->k * s->b_row * bytes;
         s->beta = 1;
     }
+    s->beta = beta;
 }
 
-/* The same of f16 or bf16 that become f32 first. */
+/* The same of short types that become f32 first. */
 static void multiply_widened(const tg_job *j, tg_step *s, tg_item item, range rows, range cols,
                              char *room)
 {
@@ -115,15 +115,20 @@ static void multiply_widened(const tg_job *j, tg_step *s, tg_item item, range ro
     const char *const b = (const char *)item.b + cols.begin * p->b.col_stride * bytes;
     char *const c =
         (char *)item.c + (rows.begin * p->c.row_stride + cols.begin * p->c.col_stride) * c_bytes;
-    const int is_beside = c_bytes == bytes;
+    const int is_beside = c_bytes == bytes || j->add;
     char *const wide_b = room + j->a_bytes, *const wide_c = wide_b + j->b_bytes;
     widen[p->a.type - 1](room, p->k, 1, a, p->a.row_stride, p->a.col_stride, m, p->k);
     widen[p->b.type - 1](wide_b, b_row, 1, b, p->b.row_stride, p->b.col_stride, p->k, n);
-    if (is_beside && p->beta != 0)
+    s->alpha = j->add ? 1 : p->alpha;
+    s->beta = j->add ? 0 : p->beta;
+    if (is_beside && s->beta != 0)
         widen[p->c.type - 1](wide_c, c_row, 1, c, p->c.row_stride, p->c.col_stride, m, n);
     multiply_directly(j, s, (tg_item){room, wide_b, is_beside ? wide_c : c}, (range){0, m},
                       (range){0, n}, 0, NULL);
-    if (is_beside)
+    if (j->add)
+        j->add(c, p->c.row_stride, p->c.col_stride, (const float *)(const void *)wide_c, c_row, m,
+               n, p->alpha, p->beta);
+    else if (is_beside)
         j->isa->narrow[p->c.type - 1](c, p->c.row_stride, p->c.col_stride, wide_c, c_row, 1, m, n);
 }
 
@@ -137,8 +142,6 @@ static void multiply_flat(const tg_job *j, tg_step *s, tg_item item, range rows,
     const tg_rows r = count == p->m ? j->rows : rows_of(count, j->tile.thread.m);
     const int64_t panels = (cols.end - cols.begin) / thread_n;
     const char *const b = rows_of_b(j, item, cols, room);
-    s->alpha = p->alpha;
-    s->beta = p->beta;
     s->b_next = s->c_next = thread_n;
     int64_t row = rows.begin;
     for (int64_t left = r.tall + r.low; left > 0; left--, row += s->rows) {

@@ -150,6 +150,8 @@ static void run_directly(const tg_job *j, int64_t begin, int64_t end, char *room
 {
     const int fetches = end - begin > j->near_items;
     tg_step s = j->step;
+    s.alpha = j->p->alpha;
+    s.beta = j->p->beta;
     if (j->is_step) {
         run_items(j, begin, end, fetches, &s);
         return;

@@ -11,12 +11,6 @@
 #include "loops.h"
 #include "streams.h"
 
-/* So many products of integers are exact in f32, whatever their order. */
-static int64_t exact_k(tg_type a, tg_type b)
-{
-    return (1 << 24) / ((a == TG_I8 ? 128 : 255) * (b == TG_I8 ? 128 : 255));
-}
-
 /* A block of less than this is too little to share, unless it is all there is. */
 static const double shared_flops = 2e6;
 
@@ -297,7 +291,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         tg_type_size(p->b.type) == 2 && isa->streams_halves && !j.words ? p->b.type : (tg_type)0;
     j.slice = tg_ceil_div(t->block.k, t->slices);
     if (j.add)
-        j.slice = tg_min(j.slice, exact_k(p->a.type, p->b.type));
+        j.slice = tg_min(j.slice, tg_exact_k(p->a.type, p->b.type));
     j.a_bytes =
         tg_round_up((int64_t)tg_round_up(t->block.m, t->thread.m) * t->block.k * j.bytes, 64);
     j.b_bytes =
@@ -345,7 +339,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
                        .a_row = j.widens ? p->k : p->a.row_stride,
                        .a_col = j.widens ? 1 : p->a.col_stride,
                        .b_row = j.copies_b || j.widens ? copied_row : p->b.row_stride,
-                       .c_row = j.widens && is_short ? copied_row : p->c.row_stride};
+                       .c_row = j.widens && (is_short || j.add) ? copied_row : p->c.row_stride};
     if (!tg_is_near(p, t->thread.m + t->thread.n, j.bytes, l) ||
         (!j.is_flat && is_b_for_few(&j, l)))
         set_fetching(&j.step);
