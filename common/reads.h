@@ -266,7 +266,8 @@ static inline int tg_packs_late(const tg_problem *p, const tg_plan *plan, const 
 }
 
 /* Does it fetch the block that comes next, too? One with a large L2 is faster without: so many
- * lines from caches further off were in the way of others, or gone again. */
+ * lines from caches further off were in the way of others, or gone again. It fetches what is a
+ * little further along. */
 static inline int tg_fetches_late(const tg_limits *l) { return !tg_has_large_l2(l); }
 
 /* Does a large A come from memory for a few columns of B? Kernels with vectors of 64 bytes fetch

@@ -54,21 +54,25 @@ static void fetch(const place *c, int64_t rows, int64_t cols)
             __builtin_prefetch(c->at + i * c->row * c->bytes + byte, 1);
 }
 
-/* What a tile fetches of the block of B that comes: of a strip of it, as wide as the lines that a
- * piece of k has time for, so many rows, from one to the next. A core that sees a strip read goes
- * on along the rows by itself.
+enum { STRIP_TILES = 16, STRIP = TG_PIECE / TG_COMING_STEPS * LINE };
+
+/* What a tile fetches of the B that comes: of a strip of it, as wide as the lines that a piece of k
+ * has time for, so many rows, from one to the next. A core that sees a strip read goes on along the
+ * rows by itself.
  *
  *   tile 0   | ---- |      |      |
- *   1 ..     | ---- |      |      |         strips of the block, each fetched by so many tiles
- *   16       |      | ---- |      |
+ *   1 ..     | ---- |      |      |         strips, each fetched by STRIP_TILES; if tiles are more,
+ *   16       |      | ---- |      |         others have nothing to fetch
  */
 static void find_coming(const staged *b, int64_t tile, tg_step *s)
 {
-    enum { TILES = 16, STRIP = TG_PIECE / TG_COMING_STEPS * LINE };
+    s->coming = NULL;
+    if (!b->coming)
+        return;
     const int64_t row = b->k_stride * b->bytes, rows = tg_ceil_div(s->k, TG_PIECE);
-    const int64_t strip = tile / TILES * STRIP, first = tile % TILES * rows;
-    const int is_there = b->coming && strip < b->coming_bytes;
-    s->coming = is_there ? b->coming + strip + first * row : NULL;
+    const int64_t strip = tile / b->coming_tiles * STRIP, first = tile % b->coming_tiles * rows;
+    if (strip < b->coming_bytes && first < s->k)
+        s->coming = b->coming + strip + first * row;
     s->coming_row = LINE;
     s->coming_steps = STRIP / LINE;
     s->coming_jump = row - STRIP;
@@ -258,6 +262,18 @@ static void find_next_block(const tg_job *j, staged *b, int64_t n_end)
     const int64_t n = is_below ? b->lines.begin : b->lines.end, k = is_below ? b->ks.end : 0;
     b->coming = n < n_end ? b->data + (n * b->line_stride + k * b->k_stride) * b->bytes : NULL;
     b->coming_bytes = tg_min(j->tile.block.n, n_end - n) * b->bytes;
+    b->coming_tiles = STRIP_TILES;
+}
+
+/* Or what is further along in this one, strips as fast as panels are multiplied: a large L2 has
+ * room for that, and what is beyond it is far. */
+static void find_along(staged *b, int64_t rows_of_tiles)
+{
+    enum { ALONG = 1024 }; /* bytes */
+    const int64_t begin = b->lines.begin * b->bytes + ALONG;
+    b->coming = b->data + begin + b->ks.begin * b->k_stride * b->bytes;
+    b->coming_bytes = b->lines.end * b->bytes - begin;
+    b->coming_tiles = tg_max(STRIP_TILES, STRIP * rows_of_tiles / (b->line * b->bytes));
 }
 
 /* A rectangle of a batch item, and how many blocks that is along each axis. */
@@ -287,6 +303,8 @@ static block block_at(const tg_job *j, const team *t, const cell *x, int64_t ind
     now.b.is_one = now.b.is_late && lines <= j->tile.warp.m && j->tile.warp.n == now.b.line;
     if (now.b.is_late && j->fetches_late)
         find_next_block(j, &now.b, x->cols.end);
+    else if (now.b.is_late && j->b_from != TG_IN_L2)
+        find_along(&now.b, tg_ceil_div(lines, now.a.line));
     return now;
 }
 

@@ -41,6 +41,7 @@ typedef struct staged {
     int is_one;           /* and each has done when the next comes, which takes its place */
     const char *coming;   /* the block that is multiplied next; NULL: it is not fetched now */
     int64_t coming_bytes; /* of its rows */
+    int64_t coming_tiles; /* that fetch a strip of it */
 } staged;
 
 /* One of so many strips of all rows, or columns, which are so many pieces. */
