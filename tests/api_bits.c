@@ -31,6 +31,7 @@ typedef struct orders {
 typedef struct large {
     int64_t m, n, k;
     uint32_t flags;
+    double scale; /* of A and of B; C has that of their products */
     orders a, b, c;
     char *before[2], *after[2]; /* C on the host */
     size_t c_bytes;
@@ -40,18 +41,18 @@ static int64_t row_stride(const orders *x, int order) { return order ? 1 : x->co
 static int64_t col_stride(const orders *x, int order) { return order ? x->rows : 1; }
 
 /* Values that are sure to be rounded. */
-static void fill(const orders *x, int order, char *elements, uint64_t seed)
+static void fill(const orders *x, int order, char *elements, double scale, uint64_t seed)
 {
     for (int64_t i = 0; i < x->rows; i++)
         for (int64_t j = 0; j < x->cols; j++) {
             const uint64_t hash = test_hash((uint64_t)(i * x->cols + j) + (seed << 40));
             element_put(x->type, elements, i * row_stride(x, order) + j * col_stride(x, order),
-                        (double)(hash >> 11) * 0x1p-52 - 1);
+                        scale * ((double)(hash >> 11) * 0x1p-52 - 1));
         }
 }
 
-static orders make(tg_context *ctx, int64_t rows, int64_t cols, tg_type type, uint64_t seed,
-                   char *copies[2])
+static orders make(tg_context *ctx, int64_t rows, int64_t cols, tg_type type, double scale,
+                   uint64_t seed, char *copies[2])
 {
     orders x = {rows, cols, type, {NULL, NULL}};
     const size_t bytes = (size_t)(rows * cols) * tg_type_size(type);
@@ -59,7 +60,7 @@ static orders make(tg_context *ctx, int64_t rows, int64_t cols, tg_type type, ui
         char *elements = malloc(bytes);
         if (!CHECK(elements))
             continue;
-        fill(&x, order, elements, seed);
+        fill(&x, order, elements, scale, seed);
         x.by[order] = api_upload(ctx, elements, bytes);
         if (copies)
             copies[order] = elements;
@@ -225,9 +226,9 @@ static void test_large(tg_context *ctx, large w, element_line types, int parts)
 {
     rectangle whole = {.m = w.m, .n = w.n, .batch = 1};
     w.c_bytes = (size_t)(w.m * w.n) * tg_type_size(types.c);
-    w.a = make(ctx, w.m, w.k, types.a, 1, NULL);
-    w.b = make(ctx, w.k, w.n, types.b, 2, NULL);
-    w.c = make(ctx, w.m, w.n, types.c, 3, w.before);
+    w.a = make(ctx, w.m, w.k, types.a, w.scale, 1, NULL);
+    w.b = make(ctx, w.k, w.n, types.b, w.scale, 2, NULL);
+    w.c = make(ctx, w.m, w.n, types.c, w.scale * w.scale, 3, w.before);
     char *got = malloc(w.c_bytes);
     for (int order = 0; order < 2; order++)
         w.after[order] = malloc(w.c_bytes);
@@ -266,15 +267,24 @@ void test_bits(tg_context *ctx)
     for (int line = 0; line < ELEMENT_LINES; line++)
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
             const element_line types = element_lines[line];
-            const large w = {
-                .m = sizes[i][0], .n = sizes[i][1], .k = sizes[i][2], .flags = TG_BATCH_INVARIANT};
+            const large w = {.m = sizes[i][0],
+                             .n = sizes[i][1],
+                             .k = sizes[i][2],
+                             .flags = TG_BATCH_INVARIANT,
+                             .scale = 1};
             const int is_from_memory = w.n * w.k > 2000000;
             const int parts = w.m * w.n < 100000 && !is_from_memory ? 60 : 12;
             if (types.c == TG_I32 || (!api_is_cpu() && (line >= PLAIN_LINES || is_from_memory)))
                 continue;
             test_large(ctx, w, types, parts);
             if (api_is_cpu()) /* there it is always so */
-                test_large(ctx, (large){.m = w.m, .n = w.n, .k = w.k}, types, parts / 3);
+                test_large(ctx, (large){.m = w.m, .n = w.n, .k = w.k, .scale = 1}, types,
+                           parts / 3);
         }
+    /* Products and sums that are denormals, or zeros where instructions make those of them. */
+    for (int line = 0; line < ELEMENT_LINES && api_is_cpu(); line++)
+        if (element_lines[line].a == TG_BF16 || element_lines[line].a == TG_F32)
+            test_large(ctx, (large){.m = 90, .n = 150, .k = 101, .scale = 0x1p-63},
+                       element_lines[line], 100);
     tg_set_threads(ctx, 0);
 }

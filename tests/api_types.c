@@ -74,8 +74,8 @@ static void test_refusals(tg_context *ctx)
     CHECK_REFUSED(ctx, tg_gemm(ctx, &p), TG_NOT_SUPPORTED, "b.type = i32 is a type of C only");
     for (size_t i = 0; i < sizeof fractions / sizeof fractions[0]; i++) {
         char alpha[40], beta[40];
-        snprintf(alpha, sizeof alpha, "alpha = %g", fractions[i]);
-        snprintf(beta, sizeof beta, "beta = %g", fractions[i]);
+        snprintf(alpha, sizeof alpha, "alpha = %.17g ", fractions[i]);
+        snprintf(beta, sizeof beta, "beta = %.17g ", fractions[i]);
         p = problem_of(&whole, 5, 5, 5);
         if (api_is_cpu()) { /* so that the next is like one before */
             static int8_t ones[25];
@@ -209,6 +209,33 @@ static void test_small_results(tg_context *ctx, tg_type type)
     }
 }
 
+/* Sums that are denormals may be made zeros, but then with the same sign for a few rows and for
+ * many: of the first product the second leaves next to nothing, below zero, and those at the end
+ * of k are less. */
+static void test_signs_of_zero(tg_context *ctx)
+{
+    enum { M = 40, N = 20, K = 66, FEW = 3, PRODUCTS = 4 };
+    static const int at[PRODUCTS] = {0, 32, 64, 65};
+    static const double a[PRODUCTS] = {-0x1.8p-63, 0x1p-63, -0x1p-70, -0x1p-70};
+    static const double b[PRODUCTS] = {0x1p-63, 0x1p-63, 0x1p-70, 0x1p-70};
+    product x;
+    make(&x, (element_line){TG_BF16, TG_BF16, TG_F32}, M, N, K);
+    for (int i = 0; i < M; i++)
+        for (int p = 0; p < PRODUCTS; p++)
+            element_put(TG_BF16, x.a, i * K + at[p], a[p]);
+    for (int p = 0; p < PRODUCTS; p++)
+        for (int j = 0; j < N; j++)
+            element_put(TG_BF16, x.b, at[p] * N + j, b[p]);
+    CHECK_OK(ctx, tg_gemm(ctx, &x.p));
+    const unsigned char *const row = x.c + (M - 1) * N * sizeof(float);
+    for (x.p.m = 1; x.p.m <= FEW; x.p.m++) {
+        CHECK_OK(ctx, tg_gemm(ctx, &x.p));
+        for (int i = 0; i < x.p.m; i++)
+            CHECK(memcmp(x.c + i * N * (int)sizeof(float), row, N * sizeof(float)) == 0);
+    }
+    drop(&x);
+}
+
 /* ---------------------------------------------------------------------------------- integers */
 
 static int32_t low_bits(int64_t sum, int64_t c, double alpha, double beta)
@@ -333,6 +360,7 @@ void test_types(tg_context *ctx)
     test_all_values(ctx, TG_BF16, TG_F32);
     test_small_results(ctx, TG_F16);
     test_small_results(ctx, TG_BF16);
+    test_signs_of_zero(ctx);
     test_overflow(ctx);
     test_types_do_not_mix(ctx);
     test_sums(ctx);

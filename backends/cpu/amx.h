@@ -124,6 +124,93 @@ static inline __attribute__((always_inline)) void finish_sums(const float *sums,
         }
 }
 
+/* ---------------------------------------------------------------------------------- few rows */
+
+enum { FEW_ROWS = 4, FEW_VECTORS = 2 };
+
+static inline __attribute__((always_inline)) __m512 widen_halves(const uint16_t *at, int is_masked,
+                                                                 __mmask16 mask)
+{
+    return is_masked ? F32_OF_BF16(_mm256_maskz_loadu_epi16(mask, at)) : WIDEN_BF16(at);
+}
+
+/* All rows of A, as f32 with zeros behind, times nv vectors of columns. */
+static inline __attribute__((always_inline)) void
+add_few_columns(int mr, int nv, int is_masked, const float *a, int col, const tg_step *s)
+{
+    const __mmask16 last = mask_of_words(s->columns - col - (nv - 1) * WORDS);
+    const uint16_t *b = (const uint16_t *)s->b + col;
+    /* To no sum, or 0 to both: what a tile adds that has zeros behind k. It turns -0 into 0. */
+    const __m512 behind = _mm512_set1_ps(s->k < ROW_HALVES - 1 ? 0.0f : -0.0f);
+    __m512 even[FEW_ROWS * FEW_VECTORS], odd[FEW_ROWS * FEW_VECTORS];
+    EACH (i, mr * nv)
+        even[i] = odd[i] = _mm512_setzero_ps();
+    for (int64_t k = 0; k < s->k; k += 2, a += 2, b += 2 * s->b_row) {
+        __m512 b_even[FEW_VECTORS], b_odd[FEW_VECTORS];
+        EACH (j, nv) {
+            const int is_part = is_masked && j == nv - 1;
+            b_even[j] = widen_halves(b + j * WORDS, is_part, last);
+            b_odd[j] = _mm512_setzero_ps();
+            if (k + 1 < s->k)
+                b_odd[j] = widen_halves(b + s->b_row + j * WORDS, is_part, last);
+        }
+        EACH (i, mr)
+            EACH (j, nv) {
+                const int at = i * nv + j;
+                even[at] = _mm512_fmadd_ps(_mm512_set1_ps(a[i * ROW_HALVES]), b_even[j], even[at]);
+                odd[at] = _mm512_fmadd_ps(_mm512_set1_ps(a[i * ROW_HALVES + 1]), b_odd[j], odd[at]);
+            }
+    }
+    EACH (i, mr)
+        EACH (j, nv) {
+            float *const at = (float *)s->sums + i * s->sums_row + col + j * WORDS;
+            const __m512 sum = s->begins_with_sums ? _mm512_loadu_ps(at) : _mm512_setzero_ps();
+            const __m512 both = (even[i * nv + j] + behind) + (odd[i * nv + j] + behind);
+            _mm512_storeu_ps(at, sum + both);
+        }
+}
+
+#define IF_FEW(count)                                                   \
+    case count:                                                         \
+        if (left <= WORDS)                                              \
+            add_few_columns(count, 1, 1, a[0], col, s);                 \
+        else                                                            \
+            add_few_columns(count, 2, left < ROW_HALVES, a[0], col, s); \
+        break;
+static __attribute__((noinline)) void add_few_rows(const tg_step *s)
+{
+    float a[FEW_ROWS][ROW_HALVES] __attribute__((aligned(64)));
+    for (int row = 0; row < s->rows; row++)
+        EACH (half, 2)
+            _mm512_store_ps(a[row] + half * WORDS,
+                            widen_halves((const uint16_t *)s->a + row * s->a_row + half * WORDS, 1,
+                                         mask_of_words(s->k - half * WORDS)));
+    for (int col = 0; col < s->columns; col += ROW_HALVES) {
+        const int left = s->columns - col;
+        switch (s->rows) {
+            IF_FEW(1)
+            IF_FEW(2)
+            IF_FEW(3)
+            IF_FEW(4)
+        }
+    }
+}
+
+/* Of few rows tiles would be mostly empty, and B has to be woven for them. What the instruction
+ * does to bf16 can be done by multiply-adds as well: those of even and of odd k make a sum each,
+ * and both of them are added to what waits. It is a function of its own so that no multiply-add
+ * leaves the place where denormals count as zero. */
+static void stream_few_rows(const tg_step *s)
+{
+    enum { NO_DENORMALS = 0x8040 };
+    const unsigned mode = _mm_getcsr();
+    _mm_setcsr(mode | NO_DENORMALS);
+    add_few_rows(s);
+    _mm_setcsr(mode);
+}
+
+/* ------------------------------------------------------------------------------------- tiles */
+
 #define TILE_LINES(x, first, s, at, row, bytes)                                  \
     {                                                                            \
         const char *const lines = (const char *)(s)->b + (first) * (row) + (at); \
@@ -220,7 +307,7 @@ static inline __attribute__((always_inline)) void finish_sums(const float *sums,
             return;                                                                                \
         finish_sums(sums, SIDE, is_whole, s);                                                      \
     }                                                                                              \
-    static void stream_##name(const tg_step *s)                                                    \
+    static inline __attribute__((always_inline)) void name##_in_rows(const tg_step *s)             \
     {                                                                                              \
         const int both_m = s->rows > TILE;                                                         \
         char a[TILES][TILE * TILE_BYTES] __attribute__((aligned(64)));                             \
@@ -230,7 +317,6 @@ static inline __attribute__((always_inline)) void finish_sums(const float *sums,
             stream_lines(a[1], s, TILE, bytes);                                                    \
             TILE_LOAD(5, a[1], (int64_t)TILE_BYTES);                                               \
         }                                                                                          \
-        fetch_rows_of_b(s, TILE_BYTES / (bytes), bytes);                                           \
         for (int64_t col = 0; col < s->columns; col += TILE) {                                     \
             char b[TILE * TILE_BYTES] __attribute__((aligned(64)));                                \
             float *const sums = (float *)s->sums + col, *const below = sums + TILE * s->sums_row;  \
@@ -250,6 +336,14 @@ static inline __attribute__((always_inline)) void finish_sums(const float *sums,
                 TILE_STORE(1, below, row);                                                         \
             }                                                                                      \
         }                                                                                          \
+    }                                                                                              \
+    static void stream_##name(const tg_step *s)                                                    \
+    {                                                                                              \
+        fetch_rows_of_b(s, TILE_BYTES / (bytes), bytes);                                           \
+        if (!is_whole && s->rows <= FEW_ROWS)                                                      \
+            stream_few_rows(s);                                                                    \
+        else                                                                                       \
+            name##_in_rows(s);                                                                     \
         if (!s->leaves_sums)                                                                       \
             finish_sums(s->sums, s->sums_row, is_whole, s);                                        \
     }                                                                                              \
