@@ -169,7 +169,7 @@ static tg_status check_whole(tg_context *ctx, const char *name, double factor)
     if (factor >= INT32_MIN && factor <= INT32_MAX && (int32_t)factor == factor)
         return TG_OK;
     return tg_fail(ctx, TG_NOT_SUPPORTED,
-                   "%s = %g is no whole number of 32 bits, and A and B hold integers", name,
+                   "%s = %.17g is no whole number that i32 holds, and A and B hold integers", name,
                    factor);
 }
 

@@ -259,6 +259,7 @@ tg_status tg_peak(tg_context *ctx, tg_type type, double *flops)
 tg_status tg_time_start(tg_context *ctx)
 {
     NEED_OPEN(ctx);
+    ctx->is_timing = 1;
     return ctx->backend->time_start(ctx) ? ctx->status : tg_succeed(ctx);
 }
 
@@ -267,6 +268,8 @@ tg_status tg_time_stop(tg_context *ctx, double *seconds)
     NEED_OPEN(ctx);
     if (!seconds)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "seconds is NULL");
+    if (!ctx->is_timing)
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "tg_time_stop before any tg_time_start");
     return ctx->backend->time_stop(ctx, seconds) ? ctx->status : tg_succeed(ctx);
 }
 

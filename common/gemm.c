@@ -11,9 +11,10 @@ tg_status tg_problem_check(tg_context *ctx, const tg_problem *given)
 {
     if (!given)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "problem is NULL");
-    if (given->size < sizeof *given)
-        return tg_fail(ctx, TG_BAD_ARGUMENT, "problem.size = %zu is less than %zu", given->size,
-                       sizeof *given);
+    enum { MOST = 1024 }; /* that a tg_problem will ever have */
+    if (given->size < sizeof *given || given->size > MOST)
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "problem.size = %zu is outside %zu .. %d", given->size,
+                       sizeof *given, MOST);
     for (size_t byte = sizeof *given; byte < given->size; byte++)
         if (((const unsigned char *)given)[byte])
             return tg_fail(ctx, TG_NOT_SUPPORTED,

@@ -160,6 +160,7 @@ static void test_problem(tg_context *ctx)
 {
     refuse_problem(ctx, NULL, TG_BAD_ARGUMENT, "problem is NULL", __LINE__);
     PROBLEM(p.size = 0, TG_BAD_ARGUMENT, "size = 0");
+    PROBLEM(p.size = 4096, TG_BAD_ARGUMENT, "size = 4096");
     PROBLEM(p.size -= 1, TG_BAD_ARGUMENT, "size = ");
     PROBLEM(p.m = -1, TG_BAD_ARGUMENT, "m = -1");
     PROBLEM(p.n = INT64_MIN, TG_BAD_ARGUMENT, "n = -9223372036854775808");

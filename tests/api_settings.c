@@ -227,6 +227,17 @@ static void test_empty_plans(tg_context *ctx)
     CHECK_OK(ctx, tg_force(ctx, NULL));
 }
 
+/* A stopwatch that nobody started has no time. */
+static void test_stopwatch(const tg_context *ctx)
+{
+    double passed = 5;
+    tg_context *other;
+    CHECK_INT(tg_open(&other, tg_device_backend(ctx), 0), TG_OK);
+    CHECK_REFUSED(other, tg_time_stop(other, &passed), TG_BAD_ARGUMENT, "tg_time_start");
+    CHECK(passed == 5);
+    tg_close(other);
+}
+
 /* ----------------------------------------------------------------------------------- memory */
 
 static void test_memory(tg_context *ctx)
@@ -306,6 +317,7 @@ void test_settings(tg_context *ctx)
     test_plans_do_not_mix(ctx);
     test_empty_plans(ctx);
     test_memory(ctx);
+    test_stopwatch(ctx);
     if (api_is_cpu())
         test_calls_allocate_nothing();
     for (size_t i = 0; i < 2; i++) {

@@ -3,6 +3,7 @@
  * The CPU as a device: which instruction set it has, its limits read from the machine, its memory.
  */
 #define _GNU_SOURCE
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -391,25 +392,30 @@ static tg_status cpu_peak(tg_context *ctx, tg_type type, double *flops)
     for (const tg_words *words = isa->words; words->a; words++)
         if (words->a == type && tg_cpu_has(ctx->limits.matrix, words->inst, tg_type_size(type)))
             spin = words->spin;
-    double total = 0;
+    enum { PASSES = 6 };
+    double done[PASSES] = {0}, begin[PASSES], end[PASSES] = {0};
 #ifdef _OPENMP
 #pragma omp parallel num_threads(threads)
 #endif
-    {
-        double sink = 0, best = 0;
-        for (int pass = 0; pass < 4; pass++) {
-            double start = seconds(), done = spin(40000, &sink);
-            double rate = done / (seconds() - start);
-            if (rate > best && sink < 1)
-                best = rate;
-        }
+    for (int pass = 0; pass < PASSES; pass++) {
+        double sink = 0;
 #ifdef _OPENMP
-#pragma omp atomic
+#pragma omp barrier
 #endif
-        total += best;
+        const double start = seconds(), work = spin(40000, &sink), stop = seconds();
+#ifdef _OPENMP
+#pragma omp critical
+#endif
+        {
+            begin[pass] = done[pass] > 0 ? fmin(begin[pass], start) : start;
+            end[pass] = fmax(end[pass], stop);
+            done[pass] += sink < 1 ? work : 0;
+        }
     }
     (void)threads;
-    *flops = total;
+    *flops = 0;
+    for (int pass = 0; pass < PASSES; pass++) /* what all threads do from the first to the last */
+        *flops = fmax(*flops, done[pass] / (end[pass] - begin[pass]));
     return TG_OK;
 }
 
