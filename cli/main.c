@@ -40,7 +40,8 @@ static const cli_command command_table[] = {
     {"bench",
      "[SHAPE ...]",
      "Times multiplications, in turn with other libraries, and checks their results.\n"
-     "SHAPE is MxNxK, 512 for a cube, or 64..4096 for the cubes of all doublings between.",
+     "SHAPE is MxNxK, 512 for a cube, or 64..4096 for the cubes of all doublings between: three\n"
+     "numbers with blanks between are three cubes.",
      cli_bench,
      {"--backend", "--threads", "--type", "--tile", "--trans", "--batch", "--shapes", "--peer",
       "--rounds", "--json", "--roofline"}},

@@ -213,7 +213,7 @@ static int run(tuner *x)
     return rc;
 }
 
-/* --show, --import and --export, in an order that shows what has become of the file. */
+/* --import, --export and --show, in an order that shows what has become of the file. */
 static int manage(tuner *x)
 {
     static const char *const names[] = {"--show", "--export", "--import", NULL};

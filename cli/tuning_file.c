@@ -132,7 +132,6 @@ int cli_tuning_lock(const char *path)
 
 int cli_lines_write(const cli_lines *lines, const char *path)
 {
-    make_folders(path);
     FILE *file = cli_temporary_open(path);
     if (!file)
         return CLI_FAILED;
@@ -243,6 +242,8 @@ int cli_tuning_export(const char *path, const char *to)
         return cli_fail("%s has no lines", path);
     if (rc == CLI_OK)
         rc = cli_lines_write(&lines, to);
+    if (rc == CLI_OK)
+        printf("%d line%s written to %s\n", lines.count, lines.count == 1 ? "" : "s", to);
     cli_lines_free(&lines);
     return rc;
 }
@@ -255,7 +256,7 @@ int cli_tuning_import(const char *path, const char *from)
     int rc = cli_lines_read(&more, from);
     int used = rc == CLI_OK ? show_lines(&more, 1) : 0;
     if (rc == CLI_OK && more.count == 0)
-        rc = cli_fail("%s has no line of a tuning file", from);
+        rc = cli_fail("%s has no line that this library can use", from);
     const int lock = rc == CLI_OK ? cli_tuning_lock(path) : -1;
     if (rc == CLI_OK)
         rc = cli_lines_read(&lines, path);
