@@ -23,7 +23,7 @@
  *     any threads; they share nothing that is written to.
  *   - The same call gives the same bits on every run and with every number of threads.
  *
- * This header is C99 and C++, and includes nothing but the two standard headers below.
+ * This header is C99 and C++11, and includes nothing but the two standard headers below.
  */
 #ifndef TILEGEMM_H
 #define TILEGEMM_H
@@ -98,11 +98,11 @@ TG_API const char *tg_version(void);
  *     the unit roundoff u of C's type: 2^-11 in f16, 2^-8 in bf16.
  *   - Sums of integers are exact. C := alpha * sum + beta * C is taken modulo 2^32: a result that
  *     i32 can hold is right, whatever overflowed on the way to it, and any other has its low 32
- *     bits. An alpha or beta with a fraction, or beyond 32 bits, is refused.
+ *     bits. An alpha or beta that i32 cannot hold is refused: TG_NOT_SUPPORTED.
  *   - All of it is on the CPU. A GPU refuses the types that it has no kernels for: tg_tile_refusal.
  *     AMD's have some for f16, bf16 and i8.
  *   - A gfx90a, and a CPU whose device name ends with "bf16" or "amx", multiply bf16 by
- *     instructions that take denormals for zero, and a CPU's make zeros of sums below 2^-126 too.
+ *     instructions that take denormals for zero; on a CPU, sums below 2^-126 are zero then, too.
  *     (Not so with TILEGEMM_ISA=vnni.) */
 
 typedef enum tg_type {
@@ -137,7 +137,8 @@ typedef struct tg_context tg_context;
  * Environment read here: TILEGEMM_TILE (a tiling, see tg_force), TILEGEMM_THREADS (see
  * tg_set_threads), TILEGEMM_BATCH_INVARIANT (1: every call has that flag), TILEGEMM_ISA (CPU: the
  * instruction set to use at most; `tilegemm info` lists them), TILEGEMM_BACKEND_PATH (folders, with
- * colons between, that are searched for the GPUs' modules first), and what tg_tuning_path says. A
+ * colons between, that are searched for the GPUs' modules first), TILEGEMM_TRACE (1: to say on
+ * stderr which lines of the tuning file are not used, and why), and what tg_tuning_path says. A
  * value that cannot be used is an error of tg_open; a line of the tuning file that cannot be used
  * is none (see tuning, below). */
 TG_API tg_status tg_open(tg_context **ctx, const char *backend, int device);
@@ -151,17 +152,17 @@ TG_API tg_status tg_last_status(const tg_context *ctx);
 TG_API const char *tg_last_error(const tg_context *ctx);
 
 /* The number of CPU threads that a call may use; 0 (the default) means as many as OpenMP would.
- * A small problem uses fewer, and beyond 8 there are at most four for each processor. A call from
- * inside an OpenMP parallel region, or in a child made by fork() without exec(), runs on the
- * calling thread alone. GPU backends accept and ignore it. */
+ * A small problem uses fewer; no call uses more than 8, or four for each processor if that is more.
+ * A call from inside an OpenMP parallel region, or in a child made by fork() without exec(), runs
+ * on the calling thread alone. GPU backends accept and ignore it. */
 TG_API tg_status tg_set_threads(tg_context *ctx, int threads);
 
 /* The stream that later calls are queued on: a cudaStream_t or hipStream_t as a pointer; NULL is
  * the device's default stream. The CPU takes only NULL. The caller keeps the stream alive. What was
- * queued on the stream before is done first; calls that are captured into a graph cannot wait so,
- * and the first after them that is not captured does. A captured call is replayed with the
- * workspace that it had: let it be one that was given by tg_set_workspace, and outlives the graph.
- * Graphs that run at once need one each. */
+ * queued on the stream before is done first; calls that are captured into a graph do not wait for
+ * that, and the first call after them that is not captured does. A captured call is replayed with
+ * the workspace that it had: let it be one that was given by tg_set_workspace, and outlives the
+ * graph. Graphs that run at once need one each. */
 TG_API tg_status tg_set_stream(tg_context *ctx, void *stream);
 
 /* Memory of the device that calls use for staging, instead of what the context allocates itself
@@ -208,7 +209,8 @@ TG_API tg_status tg_dgemm(tg_context *ctx, tg_layout layout, tg_trans transa, tg
  * Element (i, j) of batch item x lies at data[i * row_stride + j * col_stride + x * batch_stride].
  * A transposed matrix is one with its two strides swapped; a column-major one has row_stride 1.
  * Strides may be negative. Inputs may have zero strides: batch_stride 0 uses one matrix for the
- * whole batch, row_stride 0 repeats one row. The elements of C must be distinct. */
+ * whole batch, row_stride 0 repeats one row. The elements of C must be distinct: it is refused if
+ * two of its strides make some coincide (what only all three do is not seen). */
 typedef struct tg_input {
     const void *data;
     int64_t row_stride, col_stride, batch_stride;
@@ -272,10 +274,11 @@ TG_API tg_status tg_gemm(tg_context *ctx, const tg_problem *problem);
 /* Many problems in one call: their shapes, types and scalars may differ, and each may be a strided
  * batch. Small ones are shared out to the threads, the large ones are worked on by all. They are
  * done in no particular order, and maybe at once: what one of them writes, no other may read or
- * write. All are checked before anything is written; a refusal names the problem, as in
- * "item 7: m = -1 is negative". Problems that differ from the one before them in their data alone
- * cost least: they are neither checked nor planned anew. A workspace that is enough for each of
- * them is enough; more of it occupies more threads. On a GPU they are queued one by one. */
+ * write, which is not checked. All else is checked before anything is written; a refusal names the
+ * problem, as in "item 7: m = -1 is negative". Problems that differ from the one before them in
+ * their data alone cost least: they are neither checked nor planned anew. A workspace that is
+ * enough for each of them is enough; more of it occupies more threads. On a GPU they are queued one
+ * by one. */
 TG_API tg_status tg_gemm_grouped(tg_context *ctx, const tg_problem *problems, int64_t count);
 
 /* The same for one problem with arrays of pointers instead of its data: a list of problems says all
@@ -314,8 +317,8 @@ TG_API tg_status tg_pack_size(tg_context *ctx, const tg_problem *problem, tg_fla
                               size_t *bytes);
 
 /* Packs it into memory of the caller, aligned to 64: of a batch, its item 0, which is then that of
- * the whole batch. alpha, beta, the other operand but for its type, and its size are not looked at,
- * nor is C but for its type and strides. */
+ * the whole batch. Only the operand and its sizes, the types of A, B and C, and the strides of C
+ * are looked at. */
 TG_API tg_status tg_pack(tg_context *ctx, const tg_problem *problem, tg_flag which, void *packed,
                          size_t bytes);
 
@@ -512,19 +515,21 @@ TG_API tg_status tg_tuning_print(tg_context *ctx, const tg_problem *problem, con
  * bytes, and copies between it and the host. *memory is NULL when bytes is 0 or the call failed.
  * Copies are ordered with the context's calls, and the host memory may be reused on return. */
 TG_API tg_status tg_alloc(tg_context *ctx, size_t bytes, void **memory);
+/* Of tg_alloc, with a context of the same device; NULL is fine. */
 TG_API tg_status tg_free(tg_context *ctx, void *memory);
 TG_API tg_status tg_upload(tg_context *ctx, void *device, const void *host, size_t bytes);
 TG_API tg_status tg_download(tg_context *ctx, void *host, const void *device, size_t bytes);
 
 /* *flops := operations a second that the device reaches right now in a loop of nothing but
- * independent multiply-adds on registers, in the way that it multiplies A and B of this type (a
- * CPU: in f64, or in f32 for all other types), with the context's threads. Takes about a
- * millisecond. Measure it beside every timing: clocks drift, ratios hold. */
+ * independent multiply-adds on registers, by the instruction with which it multiplies A and B of
+ * this type, with all of the context's threads at once. Takes about a millisecond. Measure it
+ * beside every timing: clocks drift, ratios hold. */
 TG_API tg_status tg_peak(tg_context *ctx, tg_type type, double *flops);
 
 /* A stopwatch on the context's stream: it starts when the work queued before tg_time_start is done,
  * and *seconds := what passed until the work queued before tg_time_stop was done, which it waits
- * for. GPUs measure with their own events (about half a microsecond fine). */
+ * for; TG_BAD_ARGUMENT if it was never started. GPUs measure with their own events (about half a
+ * microsecond fine). */
 TG_API tg_status tg_time_start(tg_context *ctx);
 TG_API tg_status tg_time_stop(tg_context *ctx, double *seconds);
 
