@@ -93,6 +93,23 @@ static int is_best_swapped(const tg_context *ctx, const tg_problem *p)
            (has_few_columns(ctx, p) || has_few_rows(ctx, p));
 }
 
+/* The stride of a single row, column or item leads nowhere, and may be any number: one that is too
+ * large to compute with is let go. */
+static void drop_strides(tg_problem *p)
+{
+    const int64_t most = (int64_t)1 << 48;
+    struct {
+        int64_t *stride, count;
+    } all[] = {{&p->a.row_stride, p->m},       {&p->a.col_stride, p->k},
+               {&p->b.row_stride, p->k},       {&p->b.col_stride, p->n},
+               {&p->c.row_stride, p->m},       {&p->c.col_stride, p->n},
+               {&p->a.batch_stride, p->batch}, {&p->b.batch_stride, p->batch},
+               {&p->c.batch_stride, p->batch}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i].count <= 1 && (*all[i].stride > most || *all[i].stride < -most))
+            *all[i].stride = 0;
+}
+
 tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data, int *swapped)
 {
     if (tg_check_scalars(ctx, p))
@@ -103,6 +120,7 @@ tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data, int 
         p->m = p->n = p->k = p->batch = 0;
     else if (tg_check_matrices(ctx, p, with_data))
         return ctx->status;
+    drop_strides(p);
     if (p->alpha == 0)
         p->k = 0;
     if (p->k == 0)

@@ -208,9 +208,10 @@ TG_API tg_status tg_dgemm(tg_context *ctx, tg_layout layout, tg_trans transa, tg
 /* --------------------------------------------------------------------- the general form of GEMM
  * Element (i, j) of batch item x lies at data[i * row_stride + j * col_stride + x * batch_stride].
  * A transposed matrix is one with its two strides swapped; a column-major one has row_stride 1.
- * Strides may be negative. Inputs may have zero strides: batch_stride 0 uses one matrix for the
- * whole batch, row_stride 0 repeats one row. The elements of C must be distinct: it is refused if
- * two of its strides make some coincide (what only all three do is not seen). */
+ * Strides may be negative. Data are aligned as their type. Inputs may have zero strides:
+ * batch_stride 0 uses one matrix for the whole batch, row_stride 0 repeats one row. The elements of
+ * C must be distinct: it is refused if two of its strides make some coincide (what only all three
+ * do is not seen). */
 typedef struct tg_input {
     const void *data;
     int64_t row_stride, col_stride, batch_stride;
@@ -317,8 +318,8 @@ TG_API tg_status tg_pack_size(tg_context *ctx, const tg_problem *problem, tg_fla
                               size_t *bytes);
 
 /* Packs it into memory of the caller, aligned to 64: of a batch, its item 0, which is then that of
- * the whole batch. Only the operand and its sizes, the types of A, B and C, and the strides of C
- * are looked at. */
+ * the whole batch (batch itself is not looked at). Only the operand and its sizes, the types of A,
+ * B and C, and the strides of C are looked at. */
 TG_API tg_status tg_pack(tg_context *ctx, const tg_problem *problem, tg_flag which, void *packed,
                          size_t bytes);
 

@@ -6,6 +6,7 @@
 #include "case_oracle.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static tg_problem problem_of(const run *r)
 {
@@ -56,8 +57,10 @@ static tg_status give_workspace(run *r, const tg_problem *p, int64_t count)
     }
     if (!most)
         return TG_OK;
-    if (!guard_take(&r->workspace, most, (64 - most % 64) % 64, 1))
+    void *const memory_of_host = guard_take(&r->workspace, most, (64 - most % 64) % 64, 1);
+    if (!memory_of_host)
         return TG_OUT_OF_MEMORY;
+    memset(memory_of_host, 0xff, most); /* NaN of each type */
     void *memory = guard_to_device(&r->workspace, r->ctx, r->is_host);
     return memory ? tg_set_workspace(r->ctx, memory, most) : TG_OUT_OF_MEMORY;
 }

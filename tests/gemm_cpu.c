@@ -198,6 +198,25 @@ static void run_halves(tg_context *ctx)
     }
 }
 
+/* A few rows of short types times columns along k, in blocks of it that end within what is read at
+ * once: what is behind them is not to be used. */
+static void run_lines(tg_context *ctx)
+{
+    static const int rows[] = {1, 2, 5, 8}, ks[] = {37, 520, 1100, 1184, 2400};
+    for (int i = 0; i < 2 * 2 * 4 * 5; i++) {
+        gemm_case c = case_default("cpu");
+        c.type = c.b_type = i % 2 ? TG_F16 : TG_BF16;
+        c.c_type = i / 2 % 2 ? TG_F32 : c.type;
+        snprintf(c.kind, sizeof c.kind, "%s", i % 3 ? "NT" : "cTN");
+        c.m = c.n = rows[i / 4 % 4];
+        *(c.kind[0] == 'c' ? &c.m : &c.n) = 40;
+        c.k = ks[i / 16];
+        c.beta = i / 4 % 3;
+        c.workspace = 1;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+}
+
 /* What a packed operand changes in the plan counts for the workspace too. */
 static void run_packed(tg_context *ctx)
 {
@@ -220,6 +239,7 @@ void gemm_cpu(tg_context *ctx)
     run_small(ctx);
     run_items(ctx);
     run_halves(ctx);
+    run_lines(ctx);
     run_packed(ctx);
     run_thin(ctx);
 }

@@ -194,6 +194,7 @@ MUTATIONS = [
     ("pairs: what follows A is read after an odd k", PAIRS, "if (!is_one)\n        memcpy", "if (1)\n        memcpy"),
     ("pairs: beta is forgotten", PAIRS, "if (s->alpha != 1 || s->beta != 0) {", "if (s->alpha != 1) {"),
     ("pairs: results that are denormals are zeros", PAIRS, "if (!_mm512_fpclass_ps_mask(x, DENORMAL))", "if (1)"),
+    ("pairs: what is behind a slice of lines is multiplied", PAIRS, "if (2 * word < left)", "if (1)"),
     ("pairs: all slices of lines begin with beta", PAIRS, "p += s->slice, now.beta = 1)", "p += s->slice)"),
     ("pairs: more rows than there is room for sums of", JOB, "tg_max(rows, TG_STREAM_ROWS)", "TG_STREAM_ROWS"),
     ("widened: C is not, though it is added to", DIRECT, "if (is_beside && s->beta != 0)", "if (0)"),

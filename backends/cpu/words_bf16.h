@@ -274,6 +274,17 @@ static WITH_BF16 void stream_pairs_of_bf16(const tg_step *s)
 
 /* ------------------------------------------------------------------------------- B along k */
 
+/* acc += a * square, 16 words of columns, of which so many elements of k are there: what A has
+ * behind them is another slice's, or another row's. */
+BF16_INLINE void add_turned(__m512 *acc, int mr, const uint16_t *a, int64_t a_row,
+                            const word_vector *square, int64_t left)
+{
+    EACH (word, WORDS)
+        EACH (i, mr)
+            if (2 * word < left)
+                acc[i] = add_pairs(acc[i], spread_pair(a + i * a_row + 2 * word, 0), square[word]);
+}
+
 /* Rows of A times 16 columns, which are turned in registers. A has zeros up to the end of a line.
  */
 BF16_INLINE void multiply_lines_of_pairs(int mr, const char *const *of, int64_t p, int64_t end,
@@ -292,10 +303,10 @@ BF16_INLINE void multiply_lines_of_pairs(int mr, const char *const *of, int64_t 
         if (s->ahead)
             fetch_lines_float(WORDS, of, (uint64_t)p / 2, (uint64_t)s->k / 2, (uint64_t)s->ahead);
         turn(square);
-        EACH (word, WORDS)
-            EACH (i, mr)
-                acc[i] =
-                    add_pairs(acc[i], spread_pair(a + i * a_row + p + 2 * word, 0), square[word]);
+        if (p + ROW_HALVES <= end)
+            add_turned(acc, mr, a + p, a_row, square, ROW_HALVES);
+        else
+            add_turned(acc, mr, a + p, a_row, square, end - p);
     }
     put_pairs(acc, mr, 1, columns, at, s);
 }
