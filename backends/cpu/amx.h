@@ -23,10 +23,9 @@ enum { TILE = 16, TILE_BYTES = 64, TILES = 2 };
     }
 static const tile_config whole_tiles = {1, 0, {0}, TILES_OF(TILE_BYTES), TILES_OF(TILE)};
 
-/* A thread that has tiles takes longer to be switched, so it has them only while it works. */
-static void start_tiles(void) { __asm__ volatile("ldtilecfg %0" : : "m"(whole_tiles)); }
-static void stop_tiles(void) { __asm__ volatile("tilerelease" : :); }
-
+#if !defined(TILE_DOTS)
+#define START_TILES(config) __asm__ volatile("ldtilecfg %0" : : "m"(config))
+#define STOP_TILES __asm__ volatile("tilerelease" : :)
 #define TILE_ZERO(x) __asm__ volatile("tilezero %%tmm" #x : :)
 #define TILE_LOAD(x, at, row) \
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #x : : "r"(at), "r"(row) : "memory")
@@ -41,6 +40,11 @@ static void stop_tiles(void) { __asm__ volatile("tilerelease" : :); }
  * other take four times as long as on one that is free, and a third less with some instructions
  * between them that do nothing; those cost a free core nothing. */
 #define TILE_REST __asm__ volatile(".rept 20\n\tnop\n\t.endr" : :)
+#endif
+
+/* A thread that has tiles takes longer to be switched, so it has them only while it works. */
+static void start_tiles(void) { START_TILES(whole_tiles); }
+static void stop_tiles(void) { STOP_TILES; }
 
 /* So many lines along k, up to 16, as a tile, with zeros for those that are not there, and behind
  * so many bytes. */

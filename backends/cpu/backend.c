@@ -42,6 +42,11 @@ extern const tg_isa tg_isa_portable, tg_isa_avx2, tg_isa_avx512;
 #else
 #define AVX512 NULL /* was left out */
 #endif
+#if defined(TG_EMULATES_AVX512)
+#define EMULATES_AVX512 1 /* tests/emulated.h */
+#else
+#define EMULATES_AVX512 0
+#endif
 #if defined(TG_HAS_ISA_AVX2)
 #define AVX2 &tg_isa_avx2
 #else
@@ -103,12 +108,13 @@ static int has_level(const level *x)
 #endif
 #if defined(TG_HAS_ISA_AVX512)
     if (x->isa == &tg_isa_avx512)
-        return has_f16c() && __builtin_cpu_supports("avx512f") &&
-               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512vl") &&
-               (!(x->matrix & TG_CPU_VNNI) || __builtin_cpu_supports("avx512vnni")) &&
-               (!(x->matrix & TG_CPU_BF16) || has_bf16()) &&
-               (!(x->matrix & TG_CPU_AMX) || has_amx());
+        return EMULATES_AVX512 ||
+               (has_f16c() && __builtin_cpu_supports("avx512f") &&
+                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+                __builtin_cpu_supports("avx512vl") &&
+                (!(x->matrix & TG_CPU_VNNI) || __builtin_cpu_supports("avx512vnni")) &&
+                (!(x->matrix & TG_CPU_BF16) || has_bf16()) &&
+                (!(x->matrix & TG_CPU_AMX) || has_amx()));
 #endif
 #if defined(TG_HAS_ISA_AVX2)
     if (x->isa == &tg_isa_avx2)

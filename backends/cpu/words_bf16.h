@@ -13,7 +13,9 @@
  * B is packed in panels of words, or woven to them in registers: of a few rows of A, where it lies
  * in rows; or turned, where it lies along k. */
 
+#if !defined(WITH_BF16)
 #define WITH_BF16 __attribute__((target("avx512bf16")))
+#endif
 #define BF16_INLINE static inline __attribute__((always_inline)) WITH_BF16
 
 enum { PAIR_ROWS = 8, PAIR_VECTORS = 3, WOVEN_VECTORS = 4, ROW_HALVES = 2 * WORDS };
