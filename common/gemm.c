@@ -82,7 +82,7 @@ static int has_few_rows(const tg_context *ctx, const tg_problem *p)
     const tg_limits *l = &ctx->limits;
     const int64_t bytes = (int64_t)tg_type_size(p->a.type);
     return l->vec_bytes >= 64 && p->m > TG_TURNED_ROWS && p->m <= 6 * l->vec_bytes / bytes &&
-           p->b.row_stride == 1 && p->b.col_stride != 1 && p->k > l->l2 / bytes / tg_max(p->n, 1);
+           p->b.row_stride == 1 && p->b.col_stride != 1 && tg_exceeds(l->l2, p->n, p->k, bytes);
 }
 
 /* Is it best read as its transpose? */

@@ -92,8 +92,8 @@ static int hides_packing(const tg_problem *p, const tg_limits *l, const tg_plan 
 {
     enum { ENOUGH_K = 64 };
     return p->k >= ENOUGH_K && p->m > ENOUGH_ROWS * plan->strips.m &&
-           plan->tile.thread.n >= 3 * plan->tile.vec &&
-           p->k > l->l2 / 2 / bytes / tg_max(p->n, 1) && is_late(p, l, plan);
+           plan->tile.thread.n >= 3 * plan->tile.vec && tg_exceeds(l->l2 / 2, p->n, p->k, bytes) &&
+           is_late(p, l, plan);
 }
 
 static double tiles_of_largest_strip(int64_t all, int strips, int tile, int fine)
@@ -150,11 +150,11 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
         step += (is_far ? cycles_of_far_split : cycles_of_split_load) * vectors;
     /* A stream's operands are fetched, and its sums are near. */
     const int is_stream = plan->b_in_place && p->m <= tg_stream_rows(p, plan, l) &&
-                          p->k > l->l2 / bytes / tg_max(p->n, 1);
+                          tg_exceeds(l->l2, p->n, p->k, bytes);
     if (is_stream && p->m > ENOUGH_ROWS)
         step += cycles_of_streamed_sum * accumulators;
     if (plan->b_in_place && !is_stream && !is_flat && !tg_is_near(p, p->n, bytes, l))
-        step += (p->k > l->l2 / bytes / tg_max(p->n, 1) ? cycles_of_far_row : cycles_of_cold_row) /
+        step += (tg_exceeds(l->l2, p->n, p->k, bytes) ? cycles_of_far_row : cycles_of_cold_row) /
                 (double)tg_ceil_div(p->m, t.thread.m);
     const int is_hidden = hides_packing(p, l, plan, bytes);
     const int is_a_across = plan->a_in_place && t.form != TG_OUTER; /* rows of k, like B's */
@@ -169,7 +169,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     const double steps = (double)tg_ceil_div(p->k, tg_tile_word(t, bytes));
     const double k_blocks = (double)tg_ceil_div(p->k, t.block.k);
     const int64_t m = tg_ceil_div(p->m, plan->strips.m), n = tg_ceil_div(p->n, plan->strips.n);
-    const int is_c_far = n > l->l2 / 2 / bytes / tg_max(m, 1);
+    const int is_c_far = tg_exceeds(l->l2 / 2, m, n, bytes);
     /* Else it is fetched while tiles are multiplied. */
     const int is_waited_for = is_c_far && t.form == TG_OUTER_T && p->k < 8 && !is_flat;
     const double vector_of_c = cycles_per_vector_of_c + (is_waited_for ? cycles_of_far_vector : 0);
@@ -269,8 +269,8 @@ static double choose_way_in(const tg_problem *p, const tg_limits *l, int bytes, 
     const int is_tall = p->m * best->tile.thread.n >= p->n * best->tile.thread.m && p->batch == 1;
     const int64_t m = tg_is_cut(best) ? best->strips.m : is_tall ? best->threads : 1;
     const int64_t n = tg_ceil_div(p->n, best->strips.n);
-    const int is_a_small = p->k <= l->l2 / 4 / bytes / tg_max(tg_ceil_div(p->m, m), 1);
-    const int is_b_small = p->k <= l->l2 / 2 / bytes / tg_max(n, 1);
+    const int is_a_small = !tg_exceeds(l->l2 / 4, tg_ceil_div(p->m, m), p->k, bytes);
+    const int is_b_small = !tg_exceeds(l->l2 / 2, n, p->k, bytes);
     const int a_can =
         is_read(&p->a, best->tile, bytes) &&
         (best->tile.form == TG_OUTER ? p->a.col_stride == 1 : p->a.row_stride == 1 && is_a_small);

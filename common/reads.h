@@ -13,10 +13,17 @@ static inline int tg_is_near(const tg_problem *p, int64_t lines, int64_t bytes, 
     return (double)lines * (double)p->k * (double)bytes <= 0.75 * (double)l->l1;
 }
 
+/* Are so many lines of so many elements more than there is room for? (Their product may be too
+ * large to compute.) */
+static inline int tg_exceeds(int64_t room, int64_t lines, int64_t length, int64_t bytes)
+{
+    return length > room / bytes / tg_max(lines, 1);
+}
+
 /* Is a matrix of so many lines so large that it comes from memory? */
 static inline int tg_is_beyond_caches(int64_t lines, int64_t k, int64_t bytes, const tg_limits *l)
 {
-    return k > l->l3 / 4 / bytes / tg_max(lines, 1);
+    return tg_exceeds(l->l3 / 4, lines, k, bytes);
 }
 
 /* With no more of k than this, C is what takes the time: a CPU writes it row by row, if A and B are
@@ -37,7 +44,7 @@ static inline int tg_copies_b(const tg_problem *p, const tg_plan *plan, const tg
     return plan->a_in_place && !plan->b_in_place && !(p->flags & TG_PACKED) &&
            p->c.col_stride == 1 && p->c.type == p->a.type &&
            tg_kernel_bytes(p->a.type, *l, plan->tile) == bytes && plan->tile.inst.k == 1 &&
-           p->k <= l->l2 / 4 / bytes / tg_max(p->n, 1);
+           !tg_exceeds(l->l2 / 4, p->n, p->k, bytes);
 }
 
 /* So many products of integers are exact in f32, whatever their order. */
@@ -192,7 +199,7 @@ static inline int tg_stream_tiles(const tg_limits *l, int64_t bytes, int is_far)
 static inline int64_t tg_stream_rows(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
     const int64_t bytes = (int64_t)tg_type_size(p->a.type);
-    const int is_far = p->k > l->l2 / bytes / tg_max(p->n, 1);
+    const int is_far = tg_exceeds(l->l2, p->n, p->k, bytes);
     const int is_alone = tg_has_large_l2(l) && !tg_fetches_lots(p, plan, l) &&
                          tg_stream_splits(p, plan, l) == 1 &&
                          (plan->threads > 2 || !tg_reads_panels(p, plan, l));
@@ -217,7 +224,7 @@ static inline int tg_takes_words_in_rows(tg_tile t) { return t.inst.k > 1 && t.f
 static inline int tg_streams_words(const tg_problem *p, tg_tile t, const tg_limits *l)
 {
     const int64_t bytes = (int64_t)tg_type_size(p->b.type);
-    const int is_near = p->k <= l->l1 / bytes / tg_max(p->n, 1);
+    const int is_near = !tg_exceeds(l->l1, p->n, p->k, bytes);
     const int64_t rows = tg_takes_words_in_rows(t) ? (1 + is_near) * TG_STREAM_ROWS
                                                    : tg_min(t.thread.m, TG_STREAM_ROWS);
     return t.inst.k > 1 && p->m <= rows && p->a.col_stride == 1 && p->b.col_stride == 1;
@@ -257,7 +264,7 @@ static inline int tg_packs_late(const tg_problem *p, const tg_plan *plan, const 
     const tg_tile t = plan->tile, row = tg_tile_at(plan->row);
     const int64_t bytes = (int64_t)tg_type_size(p->a.type);
     enum { FEW = 48 };
-    const int is_near = p->m <= FEW && p->k <= l->l2 / bytes / tg_max(p->n, 1);
+    const int is_near = p->m <= FEW && !tg_exceeds(l->l2, p->n, p->k, bytes);
     return l->vec_bytes >= (is_near ? 32 : 64) && t.form != TG_DOT && t.inst.k == 1 &&
            t.slices == 1 && row.thread.n == t.thread.n && 2 * t.thread.m > row.thread.m &&
            p->m >= t.thread.m && plan->a_in_place && !plan->b_in_place && !(p->flags & TG_PACKED) &&
@@ -279,7 +286,7 @@ static inline int tg_fetches_rows(const tg_problem *p, const tg_plan *plan, cons
     return l->vec_bytes >= 64 && t.form == TG_OUTER && t.inst.k == 1 && t.slices == 1 &&
            plan->a_in_place && !plan->b_in_place && !(p->flags & TG_A_PACKED) &&
            tg_tile_at(plan->row).thread.n >= 3 * t.vec && p->n <= 2 * t.thread.n &&
-           p->k > l->l2 / bytes / tg_max(p->m, 1);
+           tg_exceeds(l->l2, p->m, p->k, bytes);
 }
 
 #endif

@@ -26,7 +26,7 @@ enum { AT_ONCE = 8, LEAST = AT_ONCE };
 #if defined(__AVX2__) && defined(__F16C__)
 /* As tg_bf16_of_float, in the lower half of each word. */
 typedef uint32_t some_words __attribute__((vector_size(4 * AT_ONCE)));
-static inline __attribute__((always_inline)) some_words round_to_bf16(register_f32 x)
+static inline __attribute__((always_inline)) some_words round_to_bf16(register_float x)
 {
     const some_words bits = (some_words)x, is_nan = (some_words)(x != x);
     const some_words quiet = bits | (is_nan & 0x400000), up = 0x7fff + (bits >> 16 & 1);

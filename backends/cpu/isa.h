@@ -33,15 +33,15 @@ enum { VEC_BYTES = 16, REGISTERS = 16 };
 /* The first elements of a vector that fills a register, where memory may end behind them. */
 #if defined(__AVX512F__)
 enum { HAS_MASKS = 1 };
-typedef __m512 register_f32;
-typedef __m512d register_f64;
+typedef __m512 register_float;
+typedef __m512d register_double;
 typedef __mmask16 register_mask;
-#define MASK_F32(count) ((register_mask)((1u << (count)) - 1))
-#define MASK_F64(count) MASK_F32(count)
-#define LOAD_F32(at, mask) _mm512_maskz_loadu_ps(mask, at)
-#define LOAD_F64(at, mask) _mm512_maskz_loadu_pd((__mmask8)(mask), at)
-#define STORE_F32(at, mask, x) _mm512_mask_storeu_ps(at, mask, x)
-#define STORE_F64(at, mask, x) _mm512_mask_storeu_pd(at, (__mmask8)(mask), x)
+#define MASK_float(count) ((register_mask)((1u << (count)) - 1))
+#define MASK_double(count) MASK_float(count)
+#define LOAD_float(at, mask) _mm512_maskz_loadu_ps(mask, at)
+#define LOAD_double(at, mask) _mm512_maskz_loadu_pd((__mmask8)(mask), at)
+#define STORE_float(at, mask, x) _mm512_mask_storeu_ps(at, mask, x)
+#define STORE_double(at, mask, x) _mm512_mask_storeu_pd(at, (__mmask8)(mask), x)
 
 /* sum += a * b in the lower halves. What is spread over all of a register for others is used too;
  * for one or two, loads that are part of a multiply-add are best. In C, so that the compiler rounds
@@ -61,10 +61,12 @@ static inline __attribute__((always_inline)) __m512d add_lower_f64(__m512d sum, 
     const __m256d x = _mm512_castpd512_pd256(b), half = _mm512_castpd512_pd256(sum);
     return _mm512_castpd256_pd512(lanes * x + half);
 }
-#define LOAD_LOWER_F32(at, mask) _mm512_castps256_ps512(_mm256_maskz_loadu_ps((__mmask8)(mask), at))
-#define LOAD_LOWER_F64(at, mask) _mm512_castpd256_pd512(_mm256_maskz_loadu_pd((__mmask8)(mask), at))
-#define ADD_LOWER_F32(sum, a, is_spread, b) add_lower_f32(sum, a, is_spread, b)
-#define ADD_LOWER_F64(sum, a, is_spread, b) add_lower_f64(sum, a, is_spread, b)
+#define LOAD_LOWER_float(at, mask) \
+    _mm512_castps256_ps512(_mm256_maskz_loadu_ps((__mmask8)(mask), at))
+#define LOAD_LOWER_double(at, mask) \
+    _mm512_castpd256_pd512(_mm256_maskz_loadu_pd((__mmask8)(mask), at))
+#define ADD_LOWER_float(sum, a, is_spread, b) add_lower_f32(sum, a, is_spread, b)
+#define ADD_LOWER_double(sum, a, is_spread, b) add_lower_f64(sum, a, is_spread, b)
 enum { HAS_HALVES = 1 };
 #define F32_OF_BF16(x) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16))
 #define WIDEN_F16(at) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(at)))
@@ -89,18 +91,18 @@ static inline __attribute__((always_inline)) __m512 load_lanes(const void *const
 }
 #elif defined(__AVX2__)
 enum { HAS_MASKS = 1 };
-typedef __m256 register_f32;
-typedef __m256d register_f64;
+typedef __m256 register_float;
+typedef __m256d register_double;
 typedef __m256i register_mask;
-#define MASK_F32(count) \
+#define MASK_float(count) \
     _mm256_cmpgt_epi32(_mm256_set1_epi32((count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
-#define MASK_F64(count) \
+#define MASK_double(count) \
     _mm256_cmpgt_epi64(_mm256_set1_epi64x((count)), _mm256_setr_epi64x(0, 1, 2, 3))
-#define LOAD_F32(at, mask) _mm256_maskload_ps(at, mask)
-#define LOAD_F64(at, mask) _mm256_maskload_pd(at, mask)
-#define STORE_F32(at, mask, x) \
+#define LOAD_float(at, mask) _mm256_maskload_ps(at, mask)
+#define LOAD_double(at, mask) _mm256_maskload_pd(at, mask)
+#define STORE_float(at, mask, x) \
     store_first_f32(at, __builtin_popcount((unsigned)_mm256_movemask_ps((__m256)(mask))), x)
-#define STORE_F64(at, mask, x) \
+#define STORE_double(at, mask, x) \
     store_first_f64(at, __builtin_popcount((unsigned)_mm256_movemask_pd((__m256d)(mask))), x)
 enum { HAS_HALVES = 1 };
 #define WIDEN_F16(at) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(at)))
@@ -158,15 +160,15 @@ static inline __attribute__((always_inline)) void store_first_f64(double *at, in
 }
 #else
 enum { HAS_MASKS = 0 };
-typedef float register_f32;
-typedef double register_f64;
+typedef float register_float;
+typedef double register_double;
 typedef int register_mask;
-#define MASK_F32(count) (count)
-#define MASK_F64(count) (count)
-#define LOAD_F32(at, mask) ((void)(mask), *(at))
-#define LOAD_F64(at, mask) ((void)(mask), *(at))
-#define STORE_F32(at, mask, x) ((void)(mask), *(at) = (x))
-#define STORE_F64(at, mask, x) ((void)(mask), *(at) = (x))
+#define MASK_float(count) (count)
+#define MASK_double(count) (count)
+#define LOAD_float(at, mask) ((void)(mask), *(at))
+#define LOAD_double(at, mask) ((void)(mask), *(at))
+#define STORE_float(at, mask, x) ((void)(mask), *(at) = (x))
+#define STORE_double(at, mask, x) ((void)(mask), *(at) = (x))
 enum { HAS_HALVES = 0 };
 #define WIDEN_F16(at) *(const float *)(at)
 #define WIDEN_BF16(at) *(const float *)(at)
@@ -201,11 +203,11 @@ enum { MOST_ACCUMULATORS = 40, MOST_VECTORS = 8 };
 /* The last vector of a row. Some cores with registers of 64 bytes have units of 32, and multiply
  * the lower halves alone in half the time. */
 enum { WHOLE, MASKED, MASKED_LOWER, HAS_LOWER = VEC_BYTES == 64 };
-#if !defined(ADD_LOWER_F32)
-#define ADD_LOWER_F32(sum, a, is_spread, b) ((void)(a), (void)(is_spread), (void)(b), (sum))
-#define ADD_LOWER_F64 ADD_LOWER_F32
-#define LOAD_LOWER_F32 LOAD_F32
-#define LOAD_LOWER_F64 LOAD_F64
+#if !defined(ADD_LOWER_float)
+#define ADD_LOWER_float(sum, a, is_spread, b) ((void)(a), (void)(is_spread), (void)(b), (sum))
+#define ADD_LOWER_double ADD_LOWER_float
+#define LOAD_LOWER_float LOAD_float
+#define LOAD_LOWER_double LOAD_double
 #endif
 #define LINES(bytes) ((int)((bytes) + LINE - 1) / LINE)
 

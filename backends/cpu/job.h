@@ -28,7 +28,7 @@ static int is_b_for_few(const tg_job *j, const tg_limits *l)
 {
     const tg_problem *p = j->p;
     return p->m <= tg_stream_rows(p, j->plan, l) && tg_reads_panels(p, j->plan, l) &&
-           p->k > l->l2 / 4 / j->bytes / tg_max(p->n, 1);
+           tg_exceeds(l->l2 / 4, p->n, p->k, j->bytes);
 }
 
 /* Is it so small, or flat, that all columns are gone through once, and all rows with each panel of
@@ -159,7 +159,7 @@ static int64_t stream_rows_of(const tg_job *j, const tg_limits *l)
 {
     const tg_problem *p = j->p;
     const int64_t in_pages = 32 * PAGE / j->bytes / tg_max(1, p->b.row_stride);
-    const int is_beyond = tg_has_large_l2(l) && p->k > l->l2 / j->bytes / tg_max(p->n, 1);
+    const int is_beyond = tg_has_large_l2(l) && tg_exceeds(l->l2, p->n, p->k, j->bytes);
     const int is_narrow = l->vec_bytes < 64 && p->m > j->tile.thread.m;
     if (tg_takes_words_in_rows(j->tile))
         return is_stream_near(j, l)     ? TG_STREAMED_NEAR
@@ -257,7 +257,7 @@ static tg_distance distance_of(int64_t lines, int64_t k, const tg_input *x, cons
     const int64_t bytes = (int64_t)tg_type_size(x->type);
     if (tg_is_beyond_caches(lines, k, bytes, l))
         return TG_IN_MEMORY;
-    return k > l->l2 / 2 / bytes / tg_max(lines, 1) ? TG_IN_CACHES : TG_IN_L2;
+    return tg_exceeds(l->l2 / 2, lines, k, bytes) ? TG_IN_CACHES : TG_IN_L2;
 }
 
 static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,

@@ -13,6 +13,7 @@
 #include "vector.h"
 #define VECTOR NAME(vector)
 #define LOOSE NAME(loose)
+#define REGISTER JOIN(register_, TG_T)
 
 /* Of the last vector in a row. */
 static inline __attribute__((always_inline)) register_mask NAME(mask)(int nv, int is_masked,
@@ -52,19 +53,11 @@ static inline __attribute__((always_inline)) void NAME(update)(VECTOR *acc, int 
 static inline __attribute__((always_inline)) VECTOR NAME(add_lower)(VECTOR sum, TG_T a,
                                                                     int is_spread, VECTOR b)
 {
-    if (sizeof(TG_T) == sizeof(float)) {
-        register_f32 all = {0}, factor = {0};
-        memcpy(&all, &sum, sizeof all < sizeof sum ? sizeof all : sizeof sum);
-        memcpy(&factor, &b, sizeof factor < sizeof b ? sizeof factor : sizeof b);
-        all = ADD_LOWER_F32(all, (float)a, is_spread, factor);
-        memcpy(&sum, &all, sizeof all < sizeof sum ? sizeof all : sizeof sum);
-    } else {
-        register_f64 all = {0}, factor = {0};
-        memcpy(&all, &sum, sizeof all < sizeof sum ? sizeof all : sizeof sum);
-        memcpy(&factor, &b, sizeof factor < sizeof b ? sizeof factor : sizeof b);
-        all = ADD_LOWER_F64(all, (double)a, is_spread, factor);
-        memcpy(&sum, &all, sizeof all < sizeof sum ? sizeof all : sizeof sum);
-    }
+    REGISTER all = {0}, factor = {0};
+    memcpy(&all, &sum, sizeof all < sizeof sum ? sizeof all : sizeof sum);
+    memcpy(&factor, &b, sizeof factor < sizeof b ? sizeof factor : sizeof b);
+    all = JOIN(ADD_LOWER_, TG_T)(all, a, is_spread, factor);
+    memcpy(&sum, &all, sizeof all < sizeof sum ? sizeof all : sizeof sum);
     return sum;
 }
 
@@ -395,3 +388,4 @@ static inline __attribute__((always_inline)) void NAME(dot)(int mr, int nv, cons
 #undef STEPS
 #undef VECTOR
 #undef LOOSE
+#undef REGISTER

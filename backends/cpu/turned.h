@@ -38,7 +38,7 @@ static inline __attribute__((always_inline)) void NAME(turn)(WIDE(vector) * squa
 static inline __attribute__((always_inline)) WIDE(vector)
     NAME(element_of)(tg_type type, WIDE(vector) words, int which)
 {
-    register_f32 wide;
+    register_float wide;
     if (type == 0)
         return words;
     memcpy(&wide, &words, sizeof wide);
