@@ -398,30 +398,33 @@ static tg_status cpu_peak(tg_context *ctx, tg_type type, double *flops)
     for (const tg_words *words = isa->words; words->a; words++)
         if (words->a == type && tg_cpu_has(ctx->limits.matrix, words->inst, tg_type_size(type)))
             spin = words->spin;
-    enum { PASSES = 6 };
-    double done[PASSES] = {0}, begin[PASSES], end[PASSES] = {0};
+    enum { PASSES = 4, PIECE = 1000 }; /* rounds: some millionths of a second */
+    const double window = 0.25e-3;
+    double begin[PASSES], done[PASSES] = {0};
 #ifdef _OPENMP
 #pragma omp parallel num_threads(threads)
 #endif
     for (int pass = 0; pass < PASSES; pass++) {
-        double sink = 0;
+        double sink = 0, work = 0;
 #ifdef _OPENMP
-#pragma omp barrier
+#pragma omp single
 #endif
-        const double start = seconds(), work = spin(40000, &sink), stop = seconds();
-#ifdef _OPENMP
-#pragma omp critical
-#endif
-        {
-            begin[pass] = done[pass] > 0 ? fmin(begin[pass], start) : start;
-            end[pass] = fmax(end[pass], stop);
-            done[pass] += sink < 1 ? work : 0;
+        begin[pass] = seconds();
+        for (;;) { /* what all threads finish in one window of time */
+            const double piece = spin(PIECE, &sink);
+            if (seconds() > begin[pass] + window)
+                break;
+            work += piece;
         }
+#ifdef _OPENMP
+#pragma omp atomic
+#endif
+        done[pass] += sink < 1 ? work : 0;
     }
     (void)threads;
     *flops = 0;
-    for (int pass = 0; pass < PASSES; pass++) /* what all threads do from the first to the last */
-        *flops = fmax(*flops, done[pass] / (end[pass] - begin[pass]));
+    for (int pass = 0; pass < PASSES; pass++)
+        *flops = fmax(*flops, done[pass] / window);
     return TG_OK;
 }
 
