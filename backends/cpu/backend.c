@@ -400,19 +400,23 @@ static tg_status cpu_peak(tg_context *ctx, tg_type type, double *flops)
             spin = words->spin;
     enum { PASSES = 4, PIECE = 1000 }; /* rounds: some millionths of a second */
     const double window = 0.25e-3;
-    double begin[PASSES], done[PASSES] = {0};
+    double begin[PASSES] = {0}, done[PASSES] = {0};
 #ifdef _OPENMP
 #pragma omp parallel num_threads(threads)
 #endif
     for (int pass = 0; pass < PASSES; pass++) {
-        double sink = 0, work = 0;
+        double sink = 0, work = 0, end;
 #ifdef _OPENMP
-#pragma omp single
+#pragma omp barrier
+#pragma omp critical
 #endif
-        begin[pass] = seconds();
+        {
+            begin[pass] = begin[pass] > 0 ? begin[pass] : seconds();
+            end = begin[pass] + window;
+        }
         for (;;) { /* what all threads finish in one window of time */
             const double piece = spin(PIECE, &sink);
-            if (seconds() > begin[pass] + window)
+            if (seconds() > end)
                 break;
             work += piece;
         }
