@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-OURS = "906 908 90a 942 950 1030 1100 1151 1200 1201".split()
+OURS = "906 908 90a 942 1030 1100 1151 1200 1201".split()
 PROBE = "#include <hip/hip_runtime.h>\n__global__ void probe(unsigned *to) { *to = threadIdx.x; }\n"
 
 
