@@ -156,7 +156,7 @@ def test_tuning_folders(t):
     t.refused(1, "nowhere cannot be read", "tune", "--import", "nowhere", env=at)
     t.refused(1, "has no lines", "tune", "--export", "copy.txt", env=at)
     run = Run("tune", "--import", "lines.txt", env=at)
-    t.expect(run.status == 1 and "lines.txt has no line of" in run.err, "nothing to import", run)
+    t.expect(run.status == 1 and "lines.txt has no line that" in run.err, "nothing to import", run)
     t.good("tune", "--show", env=at, says=["^0 lines for this machine"])
     t.expect(not os.path.exists("mine.txt") and not os.path.exists("copy.txt"), "nothing is written")
     os.environ.pop("TILEGEMM_TUNING")
