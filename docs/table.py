@@ -123,16 +123,21 @@ def bench_table(log):
     return markdown(head, rows)
 
 
+def day_of(log):
+    return log["date"][5:10]
+
+
 def summary_table(logs, link_to):
     """How a race stands beside each peer: a line a log."""
     logs = [one for one in logs if "geometric_means" in one[2]]
     peers = list(dict.fromkeys(peer for _, _, log in logs for peer in peers_of(log)))
-    head = ["list", "type", "cases", "of peak"]
+    head = ["list", "date", "type", "cases", "of peak"]
     head += [x for peer in peers for x in (f"× {peer}", "worst", "best")]
     rows = []
     for name, file, log in logs:
         results = log["results"]
-        row = [f"[{name}]({link_to(file)})", log["type"], str(len(results)), f"{100 * mean_share(results):.0f} %"]
+        row = [f"[{name}]({link_to(file)})", day_of(log), log["type"], str(len(results)),
+               f"{100 * mean_share(results):.0f} %"]
         for peer in peers:
             ratios = [ratio(result, peer) for result in results] if peer in peers_of(log) else []
             row += ([f"**{mean_ratio(results, peer):.2f}**", f"{min(ratios):.2f}",
@@ -151,10 +156,10 @@ def groups_table(logs, link_to):
     logs = [one for one in logs if one[2].get("geometric_means", {}).get("peers")]
     groups = {name: groups_of(log) for name, _, log in logs}
     names = list(dict.fromkeys(group for one in groups.values() for group in one))
-    rows = [[f"[{name}]({link_to(file)})", log["type"], str(log["threads"])] +
+    rows = [[f"[{name}]({link_to(file)})", day_of(log), str(log["rounds"]), log["type"], str(log["threads"])] +
             [beside_best(log, groups[name].get(group, [])) for group in names] +
             [f"**{beside_best(log, log['results'])}**"] for name, file, log in logs]
-    return markdown(["list", "type", "threads"] + names + ["all"], rows)
+    return markdown(["list", "date", "rounds", "type", "threads"] + names + ["all"], rows)
 
 
 def bytes_text(count):

@@ -72,7 +72,7 @@ MUTATIONS = [
     ("tiles: more lines than there are are read", STAGE, ".grain_there = j->words && tile->inst.m > 1 ? line : grain,", ".grain_there = grain,"),
     ("tiles: lines are read beyond k", READS, "p->k % t.inst.k == 0 &&\n           (is_crowded", "p->k % 2 == 0 &&\n           (is_crowded"),
     ("chooser: crowded lines are read as others are", READS, "(is_crowded ? p->n <=", "(t.vec < 0 ? p->n <="),
-    ("tiles: few rows have denormals", AMX, "_mm_setcsr(mode | NO_DENORMALS);", ""),
+    ("tiles: few rows have denormals", AMX, "AS_TILES_DO = 0x9fc0", "AS_TILES_DO = 0x1f80"),
     ("tiles: few rows add the products of odd k to those of even ones", AMX, "odd[at] = _mm512_fmadd_ps(_mm512_set1_ps(a[i * ROW_HALVES + 1]), b_odd[j], odd[at]);", "even[at] = _mm512_fmadd_ps(_mm512_set1_ps(a[i * ROW_HALVES + 1]), b_odd[j], even[at]);"),
     ("tiles: of few rows what is behind k leaves -0", AMX, "s->k < ROW_HALVES - 1 ? 0.0f : -0.0f", "-0.0f"),
     ("tiles: few rows begin without the sums that wait", AMX, "s->begins_with_sums ? _mm512_loadu_ps(at)", "0 ? _mm512_loadu_ps(at)"),

@@ -202,13 +202,13 @@ static __attribute__((noinline)) void add_few_rows(const tg_step *s)
 
 /* Of few rows tiles would be mostly empty, and B has to be woven for them. What the instruction
  * does to bf16 can be done by multiply-adds as well: those of even and of odd k make a sum each,
- * and both of them are added to what waits. It is a function of its own so that no multiply-add
- * leaves the place where denormals count as zero. */
+ * and both of them are added to what waits, to nearest, without exceptions, with denormals as zero.
+ * They are in a function of their own so that none of them leaves the place where that is so. */
 static void stream_few_rows(const tg_step *s)
 {
-    enum { NO_DENORMALS = 0x8040 };
+    enum { AS_TILES_DO = 0x9fc0 };
     const unsigned mode = _mm_getcsr();
-    _mm_setcsr(mode | NO_DENORMALS);
+    _mm_setcsr(AS_TILES_DO);
     add_few_rows(s);
     _mm_setcsr(mode);
 }
