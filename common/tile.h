@@ -321,7 +321,7 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
     int64_t lanes = (int64_t)l.lanes.m * l.lanes.n;
     int is_inst = !tg_tile_is_fma(t), amd = is_inst && tg_is_amd_matrix(l),
         cpu = is_inst && l.l1 > 0, matrix = is_inst && !amd && !cpu;
-    TG_REFUSE_IF(is_inst && !l.matrix && t.inst.m * t.inst.n > 1,
+    TG_REFUSE_IF(is_inst && !l.matrix && (t.inst.m > 1 || t.inst.n > 1),
                  "inst starts with %lldx%lld: this device multiplies with FMA, 1x1x1, only",
                  t.inst.m, t.inst.n)
     TG_REFUSE_IF(is_inst && !l.matrix,
