@@ -217,6 +217,10 @@ tg_status tg_cpu_gemm_items(tg_context *ctx, const tg_problem *p, const tg_plan 
 void tg_cpu_spread(int threads, void (*work)(void *arg, int me), void *arg);
 tg_status tg_cpu_pack(tg_context *ctx, const tg_problem *p, const tg_plan *plan, void *panels);
 
+/* Finds the instruction set that is to be used, and says what there is of caches and cores: the
+ * limits and the name of the context. NULL if TILEGEMM_ISA names none, as the context then says. */
+const tg_isa *tg_cpu_read_machine(tg_context *ctx);
+
 /* How many of the wanted threads this call may have: one inside a parallel region, or in a child
  * made by fork(). */
 int tg_cpu_threads(int wanted);
