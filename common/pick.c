@@ -433,7 +433,7 @@ int tg_choose(const tg_problem *p, const tg_limits *l, const tg_tile *forced, tg
     if (!is_gpu && stated.stages == 1 && tg_reads_lines(p, plan))
         plan->a_in_place = 1; /* after the strips: with columns of C each, threads were slower */
     tg_cut_tile(p, l, stated, bytes, fmas_per_cycle / bytes_per_cycle, plan);
-    if (!is_gpu && tg_is_streamed(p, l, plan, bytes))
+    if (!is_gpu && (tg_is_streamed(p, l, plan, bytes) || tg_streams_words(p, plan->tile, l)))
         plan->splits = tg_stream_splits(p, plan, l);
     return 1;
 }

@@ -134,11 +134,25 @@ static inline int64_t tg_rows_in_l2(const tg_problem *p, const tg_plan *plan, co
  * fetches for itself what it reads next; and so many rows of B in a lot. */
 enum { TG_STREAM_TILES = 2, TG_LOT = 64 };
 
+/* Do kernels of words take rows of A as they lie along k? */
+static inline int tg_takes_words_in_rows(tg_tile t) { return t.inst.k > 1 && t.form == TG_OUTER; }
+
+/* Can sums of a few rows wait for those of other blocks of k? As rows of f32 or f64, which tiles of
+ * halves make as well as kernels that convert them. */
+static inline int tg_sums_wait(const tg_problem *p, tg_tile t, const tg_limits *l)
+{
+    const int bytes = (int)tg_type_size(p->a.type);
+    if (t.inst.k > 1)
+        return t.inst.m > 1 && bytes == 2;
+    return t.form == TG_OUTER && t.stages == 1 && p->c.type == p->a.type &&
+           (tg_kernel_bytes(p->a.type, *l, t) == bytes || bytes == 2);
+}
+
 /* Threads read strips of a B in rows badly if these are narrow: memory comes page by page. If they
  * were, and are far, threads share blocks of k as well, whose sums are made apart, and added in
  * order then. Those are to be little beside B. More than a few rows are better off without where
- * L2 is small, as are two threads where it is large, or many rows that can fetch lots. So many
- * blocks; or 1: k is not split. */
+ * L2 is small, as are two threads where it is large, or many rows that can fetch lots, or that are
+ * converted each time. So many blocks; or 1: k is not split. */
 static inline int tg_stream_splits(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
     enum { PAGE = 4096, LITTLE = 16 };
@@ -146,17 +160,16 @@ static inline int tg_stream_splits(const tg_problem *p, const tg_plan *plan, con
     const int64_t bytes = (int64_t)tg_type_size(p->a.type), threads = plan->threads;
     const int64_t row = p->n * bytes; /* of B */
     const int is_large = tg_has_large_l2(l);
-    const int64_t most = is_large ? 2 * TG_STREAM_TILES * t.thread.m : TG_TURNED_ROWS;
+    const int64_t tiles = bytes > 2 ? 2 * TG_STREAM_TILES : TG_STREAM_TILES;
+    const int64_t most = is_large ? tiles * t.thread.m : TG_TURNED_ROWS;
     const int64_t widest = !is_large                             ? 2 * PAGE
                            : p->m > TG_STREAM_TILES * t.thread.m ? PAGE / 2
                                                                  : PAGE;
     const int64_t least = is_large ? l->l2 / 2 : 8 * l->l2; /* of B, for a thread */
     const int is_plain = p->batch == 1 && !(p->flags & TG_PACKED) && p->b.col_stride == 1 &&
-                         p->c.col_stride == 1 && p->c.type == p->a.type && t.inst.k == 1 &&
-                         tg_kernel_bytes(p->a.type, *l, t) == bytes;
-    if (!is_plain || t.form != TG_OUTER || t.stages != 1 || threads <= (is_large ? 2 : 1) ||
-        row < PAGE || row > widest * threads || p->k < least * threads / row || p->m > most ||
-        p->m > t.block.k / LITTLE)
+                         p->c.col_stride == 1 && tg_sums_wait(p, t, l);
+    if (!is_plain || threads <= (is_large ? 2 : 1) || row < PAGE || row > widest * threads ||
+        p->k < least * threads / row || p->m > most || p->m > t.block.k / LITTLE)
         return 1;
     return (int)tg_ceil_div(p->k, tg_ceil_div(t.block.k, t.slices));
 }
@@ -215,9 +228,6 @@ static inline int tg_is_streamed(const tg_problem *p, const tg_limits *l, const 
     return p->m <= tg_stream_rows(p, plan, l) &&
            (plan->b_in_place || tg_type_size(p->a.type) != (size_t)bytes);
 }
-
-/* Do kernels of words take rows of A as they lie along k? */
-static inline int tg_takes_words_in_rows(tg_tile t) { return t.inst.k > 1 && t.form == TG_OUTER; }
 
 /* Is it a few rows, of which so many words of B are used at once that it is best read where it is?
  * Twice as many, if kernels can and B is in L1. */

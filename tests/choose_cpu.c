@@ -169,6 +169,15 @@ static void test_splits(void)
                       (long long)p.n, (long long)p.k, l.units, small ? "small" : "large",
                       plan.splits);
         }
+    for (int rows = 16; rows <= 32; rows += 16) { /* that are converted */
+        const tg_problem p = problem_of((asked){rows, 4096, 4096, 1}, TG_F16);
+        tg_limits l = large_l2;
+        tg_plan plan = TG_PLAN_INIT;
+        l.units = 16;
+        CHECK(tg_choose(&p, &l, NULL, &plan));
+        CHECK_SAY(plan.splits == (rows == 16 ? 8 : 1), "%d rows of f16: %d splits", rows,
+                  plan.splits);
+    }
 }
 
 /* Tiles read lines of A where they are, if they are needed seldom, or have room in L1. */

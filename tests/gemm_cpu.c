@@ -101,27 +101,32 @@ static void run_splits(tg_context *ctx)
     const tg_limits limits = tg_device_limits(ctx);
     const int is_large = limits.l2 >= 2 << 20;
     const int64_t least = is_large ? limits.l2 / 2 : 8 * limits.l2;
-    for (int i = 0; i < 2 * 3; i++) {
+    static const tg_type types[] = {TG_F32, TG_F64, TG_F32,  TG_F64,  TG_F32, TG_F64,
+                                    TG_F16, TG_F16, TG_BF16, TG_BF16, TG_I8};
+    for (int i = 0; i < (int)(sizeof types / sizeof types[0]); i++) {
         gemm_case c = case_default("cpu");
-        c.type = i % 2 ? TG_F64 : TG_F32;
+        c.type = types[i];
+        c.b_type = c.type, c.c_type = c.type == TG_I8 ? TG_I32 : c.type;
         snprintf(c.kind, sizeof c.kind, "%s", i == 3 ? "TN" : "NN");
-        c.threads = 3 + i;
-        c.m = is_large ? 3 + 2 * i : 1 + i % 4, c.n = (i % 2 ? 1024 : 2048) + 8 * i;
+        c.threads = 3 + i % 6;
+        c.m = is_large ? 3 + 2 * (i % 6) : 1 + i % 4;
+        c.n = 8192 / (int64_t)tg_type_size(c.type) + 8 * i;
         c.k = least * c.threads / (c.n * (int64_t)tg_type_size(c.type)) + 1;
         c.k = c.k < 1600 ? 1600 + i : c.k; /* some blocks of k */
-        c.alpha = -1, c.beta = 2;
+        c.alpha = -1, c.beta = i == 7 ? 0 : 2;
         c.workspace = 1;
         tg_problem p = TG_PROBLEM_INIT;
         tg_plan plan = TG_PLAN_INIT;
         p.m = c.m, p.n = c.n, p.k = c.k;
         p.a = (tg_input){NULL, c.k, 1, 0, c.type};
-        p.b = (tg_input){NULL, c.n, 1, 0, c.type};
-        p.c = (tg_output){NULL, c.n, 1, 0, c.type};
+        p.b = (tg_input){NULL, c.n, 1, 0, c.b_type};
+        p.c = (tg_output){NULL, c.n, 1, 0, c.c_type};
         tg_force(ctx, NULL);
         tg_set_threads(ctx, c.threads);
         const int is_split = tg_pick(ctx, &p, &plan) == TG_OK && plan.splits > 1;
-        CHECK_SAY(is_split || limits.vec_bytes < 32, "%lldx%lldx%lld: %d splits", (long long)c.m,
-                  (long long)c.n, (long long)c.k, plan.splits);
+        const int may_have_words = c.type == TG_BF16 || c.type == TG_I8;
+        CHECK_SAY(is_split || limits.vec_bytes < 32 || may_have_words, "%lldx%lldx%lld: %d splits",
+                  (long long)c.m, (long long)c.n, (long long)c.k, plan.splits);
         tg_set_threads(ctx, 0);
         if (i == 4)
             c.way = WAY_POINTERS, c.batch = 2, c.share = 2, c.workspace = 0;

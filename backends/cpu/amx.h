@@ -66,16 +66,16 @@ static inline __attribute__((always_inline)) void stream_lines(char *tile, const
                s->rows - first, s->k * bytes);
 }
 
-/* So many rows of B are more than a core follows by itself: they are fetched some way along, or
- * what comes below them. */
-static inline __attribute__((always_inline)) void fetch_rows_of_b(const tg_step *s, int rows,
-                                                                  int bytes)
+/* So many rows of B are more than a core follows by itself: of some columns from col on, they are
+ * fetched some way along, or what comes below them. */
+static inline __attribute__((always_inline)) void fetch_rows_of_b(const tg_step *s, int64_t col,
+                                                                  int rows, int bytes)
 {
     enum { AHEAD = 768 };
-    const int64_t row = s->b_row * bytes;
-    const char *const b = s->coming ? s->coming : (const char *)s->b + AHEAD;
+    const int64_t row = s->b_row * bytes, columns = tg_min(TG_STREAM_PANEL, s->columns - col);
+    const char *const b = (s->coming ? s->coming : (const char *)s->b + AHEAD) + col * bytes;
     EACH (i, rows)
-        for (int64_t byte = 0; byte < s->columns * bytes; byte += TILE_BYTES)
+        for (int64_t byte = 0; byte < columns * bytes; byte += TILE_BYTES)
             __builtin_prefetch(b + i * row + byte, 0, 2);
 }
 
@@ -130,7 +130,10 @@ static inline __attribute__((always_inline)) void finish_sums(const float *sums,
 
 /* ---------------------------------------------------------------------------------- few rows */
 
-enum { FEW_ROWS = 4, FEW_VECTORS = 2 };
+/* Of few rows tiles would be mostly empty, and B has to be woven for them. So they are multiplied
+ * without: few rows of B at a time, from one end to the other, as memory likes them; narrow ones
+ * are near, and are read as tiles do. */
+enum { FEW_ROWS = 4, FEW_VECTORS = 4, FEW_K = 8, FEW_NARROW = 256 };
 
 static inline __attribute__((always_inline)) __m512 widen_halves(const uint16_t *at, int is_masked,
                                                                  __mmask16 mask)
@@ -138,24 +141,33 @@ static inline __attribute__((always_inline)) __m512 widen_halves(const uint16_t 
     return is_masked ? F32_OF_BF16(_mm256_maskz_loadu_epi16(mask, at)) : WIDEN_BF16(at);
 }
 
-/* All rows of A, as f32 with zeros behind, times nv vectors of columns. */
-static inline __attribute__((always_inline)) void
-add_few_columns(int mr, int nv, int is_masked, const float *a, int col, const tg_step *s)
+/* All rows of A, as f32 with zeros behind, times nv vectors of columns, over so many of k from k
+ * on. Between pieces of k, sums of even and of odd k wait below those of all rows. */
+static inline __attribute__((always_inline)) void add_few_columns(int mr, int nv, int is_masked,
+                                                                  const float *a, int64_t k,
+                                                                  int64_t end, int64_t col,
+                                                                  const tg_step *s)
 {
     const __mmask16 last = mask_of_words(s->columns - col - (nv - 1) * WORDS);
-    const uint16_t *b = (const uint16_t *)s->b + col;
+    const int64_t sums_row = s->sums_row, below = mr * sums_row;
+    const uint16_t *b = (const uint16_t *)s->b + k * s->b_row + col;
     /* To no sum, or 0 to both: what a tile adds that has zeros behind k. It turns -0 into 0. */
     const __m512 behind = _mm512_set1_ps(s->k < ROW_HALVES - 1 ? 0.0f : -0.0f);
+    float *const sums = (float *)s->sums + col;
     __m512 even[FEW_ROWS * FEW_VECTORS], odd[FEW_ROWS * FEW_VECTORS];
-    EACH (i, mr * nv)
-        even[i] = odd[i] = _mm512_setzero_ps();
-    for (int64_t k = 0; k < s->k; k += 2, a += 2, b += 2 * s->b_row) {
+    EACH (i, mr)
+        EACH (j, nv) {
+            const float *const at = sums + i * sums_row + j * WORDS;
+            even[i * nv + j] = k > 0 ? _mm512_loadu_ps(at + below) : _mm512_setzero_ps();
+            odd[i * nv + j] = k > 0 ? _mm512_loadu_ps(at + 2 * below) : _mm512_setzero_ps();
+        }
+    for (a += k; k < end; k += 2, a += 2, b += 2 * s->b_row) {
         __m512 b_even[FEW_VECTORS], b_odd[FEW_VECTORS];
         EACH (j, nv) {
             const int is_part = is_masked && j == nv - 1;
             b_even[j] = widen_halves(b + j * WORDS, is_part, last);
             b_odd[j] = _mm512_setzero_ps();
-            if (k + 1 < s->k)
+            if (k + 1 < end)
                 b_odd[j] = widen_halves(b + s->b_row + j * WORDS, is_part, last);
         }
         EACH (i, mr)
@@ -167,43 +179,59 @@ add_few_columns(int mr, int nv, int is_masked, const float *a, int col, const tg
     }
     EACH (i, mr)
         EACH (j, nv) {
-            float *const at = (float *)s->sums + i * s->sums_row + col + j * WORDS;
+            const int which = i * nv + j;
+            float *const at = sums + i * sums_row + j * WORDS;
+            if (end < s->k) {
+                _mm512_storeu_ps(at + below, even[which]);
+                _mm512_storeu_ps(at + 2 * below, odd[which]);
+                continue;
+            }
             const __m512 sum = s->begins_with_sums ? _mm512_loadu_ps(at) : _mm512_setzero_ps();
-            const __m512 both = (even[i * nv + j] + behind) + (odd[i * nv + j] + behind);
+            const __m512 both = (even[which] + behind) + (odd[which] + behind);
             _mm512_storeu_ps(at, sum + both);
         }
 }
 
-#define IF_FEW(count)                                                   \
-    case count:                                                         \
-        if (left <= WORDS)                                              \
-            add_few_columns(count, 1, 1, a[0], col, s);                 \
-        else                                                            \
-            add_few_columns(count, 2, left < ROW_HALVES, a[0], col, s); \
+/* So many columns go with so many rows. */
+static inline int64_t few_columns(int64_t left, int rows)
+{
+    return left < FEW_VECTORS * WORDS || rows > 2 ? ROW_HALVES : FEW_VECTORS * WORDS;
+}
+
+#define IF_FEW(count)                                                          \
+    case count:                                                                \
+        if (left <= WORDS)                                                     \
+            add_few_columns(count, 1, 1, a[0], k, end, at, s);                 \
+        else if (few_columns(left, count) == ROW_HALVES)                       \
+            add_few_columns(count, 2, left < ROW_HALVES, a[0], k, end, at, s); \
+        else                                                                   \
+            add_few_columns(count, FEW_VECTORS, 0, a[0], k, end, at, s);       \
         break;
 static __attribute__((noinline)) void add_few_rows(const tg_step *s)
 {
+    const int64_t piece = s->columns > FEW_NARROW ? FEW_K : ROW_HALVES;
     float a[FEW_ROWS][ROW_HALVES] __attribute__((aligned(64)));
     for (int row = 0; row < s->rows; row++)
         EACH (half, 2)
             _mm512_store_ps(a[row] + half * WORDS,
                             widen_halves((const uint16_t *)s->a + row * s->a_row + half * WORDS, 1,
                                          mask_of_words(s->k - half * WORDS)));
-    for (int col = 0; col < s->columns; col += ROW_HALVES) {
-        const int left = s->columns - col;
-        switch (s->rows) {
-            IF_FEW(1)
-            IF_FEW(2)
-            IF_FEW(3)
-            IF_FEW(4)
-        }
+    for (int64_t k = 0, end; k < s->k; k = end) {
+        end = tg_min(k + piece, s->k);
+        for (int64_t at = 0, left; (left = s->columns - at) > 0; at += few_columns(left, s->rows))
+            switch (s->rows) {
+                IF_FEW(1)
+                IF_FEW(2)
+                IF_FEW(3)
+                IF_FEW(4)
+            }
     }
 }
 
-/* Of few rows tiles would be mostly empty, and B has to be woven for them. What the instruction
- * does to bf16 can be done by multiply-adds as well: those of even and of odd k make a sum each,
- * and both of them are added to what waits, to nearest, without exceptions, with denormals as zero.
- * They are in a function of their own so that none of them leaves the place where that is so. */
+/* What the instruction does to bf16 can be done by multiply-adds as well: those of even and of odd
+ * k make a sum each, and both of them are added to what waits, to nearest, without exceptions, with
+ * denormals as zero. They are in a function of their own so that none of them leaves the place
+ * where that is so. */
 static void stream_few_rows(const tg_step *s)
 {
     enum { AS_TILES_DO = 0x9fc0 };
@@ -322,6 +350,8 @@ static void stream_few_rows(const tg_step *s)
             TILE_LOAD(5, a[1], (int64_t)TILE_BYTES);                                               \
         }                                                                                          \
         for (int64_t col = 0; col < s->columns; col += TILE) {                                     \
+            if (col % TG_STREAM_PANEL == 0)                                                        \
+                fetch_rows_of_b(s, col, TILE_BYTES / (bytes), bytes);                              \
             char b[TILE * TILE_BYTES] __attribute__((aligned(64)));                                \
             float *const sums = (float *)s->sums + col, *const below = sums + TILE * s->sums_row;  \
             const int64_t row = s->sums_row * WORD_BYTES;                                          \
@@ -343,10 +373,9 @@ static void stream_few_rows(const tg_step *s)
     }                                                                                              \
     static void stream_##name(const tg_step *s)                                                    \
     {                                                                                              \
-        fetch_rows_of_b(s, TILE_BYTES / (bytes), bytes);                                           \
         if (!is_whole && s->rows <= FEW_ROWS)                                                      \
             stream_few_rows(s);                                                                    \
-        else                                                                                       \
+        else if (s->k > 0)                                                                         \
             name##_in_rows(s);                                                                     \
         if (!s->leaves_sums)                                                                       \
             finish_sums(s->sums, s->sums_row, is_whole, s);                                        \

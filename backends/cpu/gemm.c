@@ -77,7 +77,7 @@ size_t tg_cpu_workspace(const tg_context *ctx, const tg_problem *p, const tg_pla
     const tg_job j = job_of(((const tg_cpu *)ctx->device)->isa, &ctx->limits, p, plan);
     const int64_t teams = j.is_each_alone ? plan->threads : 1;
     return (size_t)(teams * team_bytes(&j) + plan->threads * (beside_bytes(&j) + TAKEN_BYTES) +
-                    (j.splits - 1) * j.apart_bytes);
+                    (j.splits - !j.is_c_beside) * j.apart_bytes);
 }
 
 tg_status tg_cpu_pack(tg_context *ctx, const tg_problem *p, const tg_plan *plan, void *panels)

@@ -128,7 +128,8 @@ static tg_fetching fetching_of(const tg_job *j, const tg_limits *l)
     enum { NARROW = 4096 }; /* bytes */
     const int64_t m = j->p->m;
     if (j->is_streamed && j->tile.inst.m > 1)
-        return columns_of_strip(j) * j->bytes < NARROW ? TG_FETCHES_BELOW : TG_FETCHES_NOTHING;
+        return j->splits == 1 && columns_of_strip(j) * j->bytes < NARROW ? TG_FETCHES_BELOW
+                                                                         : TG_FETCHES_NOTHING;
     if (tg_takes_words_in_rows(j->tile))
         return j->is_streamed && !is_stream_near(j, l) ? TG_FETCHES_BELOW : TG_FETCHES_NOTHING;
     if (!j->is_streamed || j->words || j->splits > 1)
@@ -375,7 +376,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     }
     if (j.splits > 1) {
         j.apart_row = tg_round_up(p->n, TG_STREAM_PANEL) + 16;
-        j.apart_bytes = tg_round_up(p->m * j.apart_row * j.sum_bytes, 64);
+        j.apart_bytes = tg_round_up(tg_round_up(p->m, t->inst.m) * j.apart_row * j.sum_bytes, 64);
     }
     return j;
 }

@@ -124,23 +124,26 @@ static void run_down(const tg_job *j, tg_step s, coming *x)
     }
 }
 
-/* Where the sums of a block of k are that is not the first. */
+/* Where the sums of a block of k are: not of the first, unless C waits beside. */
 static char *sums_apart(const tg_job *j, const team *t, int64_t block)
 {
-    return t->apart + (block - 1) * j->apart_bytes;
+    return t->apart + (block - !j->is_c_beside) * j->apart_bytes;
 }
 
 /* Over all of k, or over a block of it whose sums are made apart. */
 static void multiply_streaming(const tg_job *j, const team *t, tg_item item, range cols, range ks)
 {
     enum { ALONG = 512 }; /* bytes */
-    const int is_apart = ks.begin > 0, is_in_lots = j->fetching == TG_FETCHES_LOTS;
+    const int is_apart = j->splits > 1 && (ks.begin > 0 || j->is_c_beside);
+    const int is_in_lots = j->fetching == TG_FETCHES_LOTS;
     const tg_problem *p = j->p;
     const int64_t bytes = j->sum_bytes, block_k = j->slice;
-    const int in_rows = tg_takes_words_in_rows(j->tile);
+    const int in_rows = tg_takes_words_in_rows(j->tile), takes_all = in_rows || j->tile.inst.m > 1;
     const int64_t rows_at_once =
         j->words && !in_rows ? tg_max(TG_STREAMED_WORDS, j->tile.inst.k) : j->stream_rows;
-    const int64_t panel = in_rows ? j->tile.block.n : j->words ? TG_STREAM_PANEL : j->tile.thread.n;
+    const int64_t panel = takes_all  ? j->tile.block.n
+                          : j->words ? TG_STREAM_PANEL
+                                     : j->tile.thread.n;
     void (*const run)(const tg_step *) = j->words ? j->words->stream : j->kernel.run;
     stream x = {.a_bytes = (int64_t)tg_type_size(p->a.type),
                 .b_bytes = (int64_t)tg_type_size(p->b.type),
@@ -163,7 +166,7 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
         const int64_t n_end = tg_min(cols.end, n + j->tile.block.n);
         x.columns = n_end - n;
         x.c = (char *)item.c + n * p->c.col_stride * x.c_bytes;
-        if (j->is_c_beside && !j->add && p->beta != 0)
+        if (j->is_c_beside && !is_apart && !j->add && p->beta != 0)
             j->isa->widen[p->c.type - 1](x.beside, j->sums_row, 1, x.c, p->c.row_stride,
                                          p->c.col_stride, p->m, x.columns);
         char *const c = j->is_c_beside ? x.beside : x.c;
@@ -192,7 +195,7 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                     s.coming = (const char *)s.b + ALONG;
                 if (j->fetching == TG_FETCHES_BELOW && is_there && k + 2 * s.k <= p->k)
                     s.coming = (const char *)s.b + s.k * s.coming_row;
-                if (in_rows) {
+                if (takes_all) {
                     s.rows = (int)p->m;
                     run(&s);
                     continue;
@@ -214,22 +217,31 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
 static void add_sums(const tg_job *j, const team *t, tg_item item, range cols)
 {
     const tg_problem *p = j->p;
-    const int64_t panel = j->tile.thread.n;
-    for (int64_t n = cols.begin; n < cols.end; n += panel)
-        for (int64_t block = 1; block < j->splits; block++) {
-            char *const c = (char *)item.c + n * j->bytes;
+    const int64_t panel = j->tile.thread.n, c_bytes = (int64_t)tg_type_size(p->c.type);
+    void (*const run)(const tg_step *) = j->words ? j->words->stream : j->kernel.run;
+    for (int64_t n = cols.begin; n < cols.end; n += panel) {
+        char *const c = (char *)item.c + n * c_bytes, *const beside = t->sums + j->plane;
+        const int64_t columns = tg_min(panel, cols.end - n);
+        if (j->is_c_beside && p->beta != 0)
+            j->isa->widen[p->c.type - 1](beside, j->sums_row, 1, c, p->c.row_stride, 1, p->m,
+                                         columns);
+        for (int64_t block = !j->is_c_beside; block < j->splits; block++) {
             const tg_step s = {.a = c, /* no k of it */
                                .b = c,
-                               .c = c,
-                               .c_row = p->c.row_stride,
-                               .sums = sums_apart(j, t, block) + n * j->bytes,
+                               .c = j->is_c_beside ? beside : c,
+                               .c_row = j->is_c_beside ? j->sums_row : p->c.row_stride,
+                               .sums = sums_apart(j, t, block) + n * j->sum_bytes,
                                .sums_row = j->apart_row,
                                .begins_with_sums = 1,
-                               .columns = (int)tg_min(panel, cols.end - n),
+                               .columns = (int)columns,
                                .alpha = p->alpha,
-                               .beta = 1};
-            run_rows(j, j->kernel.run, s, j->bytes);
+                               .beta = block == 0 ? p->beta : 1};
+            run_rows(j, run, s, j->bytes);
         }
+        if (j->is_c_beside)
+            j->isa->narrow[p->c.type - 1](c, p->c.row_stride, 1, beside, j->sums_row, 1, p->m,
+                                          columns);
+    }
 }
 
 /* Blocks of k, one after the other, are a long row of panels, of which each thread has its share:
