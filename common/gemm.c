@@ -93,17 +93,23 @@ static int is_best_swapped(const tg_context *ctx, const tg_problem *p)
            (has_few_columns(ctx, p) || has_few_rows(ctx, p));
 }
 
-/* The stride of a single row, column or item leads nowhere, and may be any number: one that is too
- * large to compute with is let go. */
+/* The stride of a single row, column or item leads nowhere, as do all of an operand that is packed
+ * or not read. They may be any numbers: those that are too large to compute with are let go. */
 static void drop_strides(tg_problem *p)
 {
     const int64_t most = (int64_t)1 << 48;
+    const int reads_a = p->k > 0 && !(p->flags & TG_A_PACKED);
+    const int reads_b = p->k > 0 && !(p->flags & TG_B_PACKED);
     struct {
         int64_t *stride, count;
-    } all[] = {{&p->a.row_stride, p->m},       {&p->a.col_stride, p->k},
-               {&p->b.row_stride, p->k},       {&p->b.col_stride, p->n},
-               {&p->c.row_stride, p->m},       {&p->c.col_stride, p->n},
-               {&p->a.batch_stride, p->batch}, {&p->b.batch_stride, p->batch},
+    } all[] = {{&p->a.row_stride, reads_a ? p->m : 0},
+               {&p->a.col_stride, reads_a ? p->k : 0},
+               {&p->a.batch_stride, reads_a ? p->batch : 0},
+               {&p->b.row_stride, reads_b ? p->k : 0},
+               {&p->b.col_stride, reads_b ? p->n : 0},
+               {&p->b.batch_stride, reads_b ? p->batch : 0},
+               {&p->c.row_stride, p->m},
+               {&p->c.col_stride, p->n},
                {&p->c.batch_stride, p->batch}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (all[i].count <= 1 && (*all[i].stride > most || *all[i].stride < -most))
@@ -120,11 +126,11 @@ tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data, int 
         p->m = p->n = p->k = p->batch = 0;
     else if (tg_check_matrices(ctx, p, with_data))
         return ctx->status;
-    drop_strides(p);
     if (p->alpha == 0)
         p->k = 0;
     if (p->k == 0)
         p->flags &= ~(uint32_t)TG_PACKED;
+    drop_strides(p);
     *swapped = is_swapped(p);
     if (*swapped)
         tg_problem_swap(p);

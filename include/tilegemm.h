@@ -196,7 +196,8 @@ typedef enum tg_trans { TG_NO_TRANS = 111, TG_TRANS = 112, TG_CONJ_TRANS = 113 }
  * GPU cannot reach is refused.
  * Sums are rounded in the type that they are summed in, in an order that the tiling fixes, each
  * within the bound |C - exact| <= gamma(k + 2) * (|alpha| |A| |B| + |beta| |C|)        (Higham,
- * ASNA, 3.5). */
+ * ASNA, 3.5). A CPU adds up C block of k by block, and alpha times the sum of each: what overflows
+ * on the way is Inf or NaN, even if all of it together would not be. */
 TG_API tg_status tg_sgemm(tg_context *ctx, tg_layout layout, tg_trans transa, tg_trans transb,
                           int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
                           const float *b, int64_t ldb, float beta, float *c, int64_t ldc);

@@ -222,6 +222,44 @@ static void run_lines(tg_context *ctx)
     }
 }
 
+/* The same in blocks of k that end within a pair of them. */
+static void run_odd_blocks(tg_context *ctx)
+{
+    for (int i = 0; i < 2 * 2 * tg_tile_count(); i++) {
+        gemm_case c = case_default("cpu");
+        tg_tile t = tg_tile_at(i / 4);
+        t.warp = t.thread;
+        t.block = (tg_mnk){t.thread.m, t.thread.n, 33};
+        t.stages = t.slices = 1;
+        tg_tile_print(&t, c.tile, sizeof c.tile);
+        c.type = c.b_type = c.c_type = i % 2 ? TG_F16 : TG_BF16;
+        snprintf(c.kind, sizeof c.kind, "%s", i / 2 % 2 ? "NT" : "cTN");
+        c.m = c.n = 1 + i % 4;
+        *(c.kind[0] == 'c' ? &c.m : &c.n) = 40;
+        c.k = 120;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+}
+
+/* Thread tiles of all rows, in blocks that are filled in, shrink to the problem or are refused. */
+static void run_shrunk(tg_context *ctx)
+{
+    for (int i = 0; i < 2 * tg_tile_count(); i++) {
+        gemm_case c = case_default("cpu");
+        tg_tile t = tg_tile_at(i / 2);
+        t.block = (tg_mnk){0, 0, 0};
+        t.warp = (tg_mn){0, 0};
+        t.stages = t.slices = 1;
+        tg_tile_print(&t, c.tile, sizeof c.tile);
+        c.type = c.b_type = c.c_type = i % 2 ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "NN");
+        c.m = t.thread.m > 1 ? t.thread.m - 1 : 1;
+        c.n = t.thread.n > t.vec ? t.thread.n - t.vec : 1;
+        c.k = 9;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+}
+
 /* What a packed operand changes in the plan counts for the workspace too. */
 static void run_packed(tg_context *ctx)
 {
@@ -245,6 +283,8 @@ void gemm_cpu(tg_context *ctx)
     run_items(ctx);
     run_halves(ctx);
     run_lines(ctx);
+    run_odd_blocks(ctx);
+    run_shrunk(ctx);
     run_packed(ctx);
     run_thin(ctx);
 }

@@ -106,11 +106,32 @@ tg_kernel tg_cpu_kernel(const tg_isa *isa, tg_tile tile, tg_type a, tg_type b)
     return found;
 }
 
+/* Has a tiling that shrinks to the problem kernels for its smaller thread tiles? */
+static int can_shrink(const tg_isa *isa, tg_tile tile, int kind)
+{
+    for (int row = 0; row < tg_tile_count(); row++) {
+        const tg_tile t = tg_tile_at(row);
+        const tg_kernel kernel = isa->kernels[kind]->rows[row];
+        if (kernel.run && kernel.grain && t.vec == tile.vec && t.form == tile.form &&
+            t.thread.m >= tile.thread.m && t.thread.n >= tile.thread.n)
+            return 1;
+    }
+    return 0;
+}
+
 static const char *cpu_missing(const tg_context *ctx, tg_tile tile, tg_type type)
 {
-    return tg_cpu_kernel(((const tg_cpu *)ctx->device)->isa, tile, type, type).run
-               ? NULL
-               : "no row of the table has this thread tile, vec and form, so no CPU kernel has";
+    const tg_isa *isa = ((const tg_cpu *)ctx->device)->isa;
+    const int shrinks =
+        tile.inst.k == 1 &&
+        tg_tile_shrinks(tile, ctx->limits, tg_kernel_bytes(type, ctx->limits, tile));
+    if (!tg_cpu_kernel(isa, tile, type, type).run)
+        return "no row of the table has this thread tile, vec and form, so no CPU kernel has";
+    if (shrinks && !can_shrink(isa, tile, tg_cpu_kind(type)))
+        return "with a block of 0x0x0 the thread tile shrinks to the problem, and no CPU kernel "
+               "has "
+               "smaller ones of this vec and form: state the block";
+    return NULL;
 }
 
 /* Large memory is aligned to large pages, and asks for them: packed panels then need few of the

@@ -223,7 +223,7 @@ static void run_job(const tg_context *ctx, const tg_job *j)
     const tg_plan *plan = j->plan;
     if (j->p->k == 0) {
         for (int64_t item = 0; item < j->cells; item++)
-            scale(j->p, item_at(j, item).c);
+            scale(j->p, j->items ? j->items[item].c : (char *)j->p->c.data + item * j->c_item);
         return;
     }
     const int threads = plan->threads == 1 ? 1 : tg_cpu_threads(plan->threads);

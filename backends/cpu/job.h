@@ -66,7 +66,8 @@ static tg_turned turned_of(const tg_job *j)
     if (j->words)
         return j->words->lines && tg_turns_words(p, j->tile) ? TG_TURNED_B : TG_NOT_TURNED;
     const int is_read = j->stream_type || (int64_t)tg_type_size(p->a.type) == j->bytes;
-    const int takes = is_read && j->tile.form == TG_OUTER && j->tile.stages == 1 &&
+    const int parts_pairs = j->stream_type && j->slice % 2 && p->k > j->slice;
+    const int takes = is_read && !parts_pairs && j->tile.form == TG_OUTER && j->tile.stages == 1 &&
                       j->tile.slices == 1 && j->kernel.grain;
     return takes
                ? tg_turned_of(p, j->isa->kernels[tg_cpu_kind(p->a.type)]->turned_columns, j->slice)
@@ -87,11 +88,12 @@ static int turned_run(const tg_job *j, const tg_limits *l)
 {
     const tg_problem *p = j->p;
     const int is_b = j->turned == TG_TURNED_B, is_large = tg_has_large_l2(l);
-    const int64_t all = (is_b ? p->n : p->m) * p->k * j->bytes;
+    const int64_t lines = is_b ? p->n : p->m;
     const int64_t stride = is_b ? p->b.col_stride : p->a.row_stride;
     const int64_t page = PAGE / (int64_t)tg_type_size(p->a.type);
-    const int is_for_few = j->plan->threads <= (is_large ? 2 : 1) && all > 24 * l->l2;
-    const int is_for_all = is_large && l->l3 > 0 && all > l->l3;
+    const int is_for_few =
+        j->plan->threads <= (is_large ? 2 : 1) && tg_exceeds(24 * l->l2, lines, p->k, j->bytes);
+    const int is_for_all = is_large && l->l3 > 0 && tg_exceeds(l->l3, lines, p->k, j->bytes);
     const int fetches =
         l->vec_bytes >= 64 && (is_large || stride % page != 0) && (is_for_few || is_for_all);
     const int word = j->words ? 4 : (int)j->bytes;
