@@ -131,8 +131,8 @@ static inline __attribute__((always_inline)) void finish_sums(const float *sums,
 /* ---------------------------------------------------------------------------------- few rows */
 
 /* Of few rows tiles would be mostly empty, and B has to be woven for them. So they are multiplied
- * without: few rows of B at a time, from one end to the other, as memory likes them; narrow ones
- * are near, and are read as tiles do. */
+ * without: few rows of B at a time, from one end to the other, as memory likes them; but near ones
+ * are read as tiles do by more than two rows of A, to whom sums that wait are no small matter. */
 enum { FEW_ROWS = 4, FEW_VECTORS = 4, FEW_K = 8, FEW_NARROW = 256 };
 
 static inline __attribute__((always_inline)) __m512 widen_halves(const uint16_t *at, int is_masked,
@@ -209,7 +209,8 @@ static inline int64_t few_columns(int64_t left, int rows)
         break;
 static __attribute__((noinline)) void add_few_rows(const tg_step *s)
 {
-    const int64_t piece = s->columns > FEW_NARROW ? FEW_K : ROW_HALVES;
+    const int fetches = s->rows > 2 && (s->is_near || s->columns <= FEW_NARROW);
+    const int64_t piece = fetches || s->columns <= FEW_NARROW ? ROW_HALVES : FEW_K;
     float a[FEW_ROWS][ROW_HALVES] __attribute__((aligned(64)));
     for (int row = 0; row < s->rows; row++)
         EACH (half, 2)
@@ -218,13 +219,16 @@ static __attribute__((noinline)) void add_few_rows(const tg_step *s)
                                          mask_of_words(s->k - half * WORDS)));
     for (int64_t k = 0, end; k < s->k; k = end) {
         end = tg_min(k + piece, s->k);
-        for (int64_t at = 0, left; (left = s->columns - at) > 0; at += few_columns(left, s->rows))
+        for (int64_t at = 0, left; (left = s->columns - at) > 0; at += few_columns(left, s->rows)) {
+            if (fetches && at % TG_STREAM_PANEL == 0)
+                fetch_rows_of_b(s, at, ROW_HALVES, sizeof(uint16_t));
             switch (s->rows) {
                 IF_FEW(1)
                 IF_FEW(2)
                 IF_FEW(3)
                 IF_FEW(4)
             }
+        }
     }
 }
 

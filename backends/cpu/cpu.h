@@ -31,7 +31,7 @@ typedef struct tg_step {
     int64_t a_next, b_next, c_next, sums_next;
     /* What lies so many elements ahead of b is fetched in the first steps, and C before them; of
      * packed panels the kernel knows that itself, and those that are near, in L2, are not fetched.
-     */
+     * (Streams of words: all that a thread reads of B stays in caches.) */
     int64_t ahead, steps_that_fetch;
     int is_near;
     /* Kernels that read rows of A can begin with sums, and leave them there instead of in c: whole
@@ -185,6 +185,7 @@ typedef struct tg_job {
     int64_t next_a, next_b;       /* so many bytes of it for each step */
     int is_streamed;              /* few rows, and B is read once, along its rows, */
     int64_t stream_rows;          /* so many at a time, */
+    int is_near;                  /* of words, if all that a thread reads stays in caches; */
     int goes_down;                /* panel by panel, not tile by tile of rows, */
     tg_fetching fetching;         /* while others come, */
     tg_type stream_type;          /* which kernels convert, or 0, */

@@ -358,6 +358,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         go_down(&j.low_step, j.rows.low, j.rows.height - 1);
     }
     j.stream_rows = stream_rows_of(&j, l);
+    j.is_near = j.words && is_stream_near(&j, l);
     j.packs_late = j.kernel.grain && tg_packs_late(p, plan, l);
     j.fetches_late = tg_fetches_late(l);
     j.fetches_rows = j.kernel.grain && tg_fetches_rows(p, plan, l);

@@ -161,6 +161,7 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                  .sums_next = panel,
                  .coming_lines = is_in_lots ? 1 : 2,
                  .is_c_short = !j->is_c_beside && x.c_bytes < bytes,
+                 .is_near = j->is_near,
                  .alpha = j->add ? 1 : p->alpha};
     for (int64_t n = cols.begin; n < cols.end; n += j->tile.block.n) {
         const int64_t n_end = tg_min(cols.end, n + j->tile.block.n);
