@@ -24,7 +24,7 @@ LOOPS, STAGE, DIRECT, JOB = (f"backends/cpu/{name}.h"
 TURNED, KERNELS = "backends/cpu/turned.h", "backends/cpu/kernels.c"
 CONVERT, WORDS, PAIRS, AMX = (f"backends/cpu/{name}.h"
                                for name in ("convert", "words", "words_bf16", "amx"))
-WORDS_PACK = "backends/cpu/words_pack.h"
+WORDS_PACK, FEW = "backends/cpu/words_pack.h", "backends/cpu/words_few.h"
 CALL, CHECK, TILE, PICK = "common/gemm.c", "common/check.c", "common/tile.h", "common/pick.c"
 CUT = "common/pick_cut.c"
 PACKED, GROUPED = "common/packed.c", "common/grouped.c"
@@ -72,12 +72,12 @@ MUTATIONS = [
     ("tiles: more lines than there are are read", STAGE, ".grain_there = j->words && tile->inst.m > 1 ? line : grain,", ".grain_there = grain,"),
     ("tiles: lines are read beyond k", READS, "p->k % t.inst.k == 0 &&\n           (is_crowded", "p->k % 2 == 0 &&\n           (is_crowded"),
     ("chooser: crowded lines are read as others are", READS, "(is_crowded ? p->n <=", "(t.vec < 0 ? p->n <="),
-    ("tiles: few rows have denormals", AMX, "AS_TILES_DO = 0x9fc0", "AS_TILES_DO = 0x1f80"),
-    ("tiles: few rows add the products of odd k to those of even ones", AMX, "odd[at] = _mm512_fmadd_ps(_mm512_set1_ps(a[i * ROW_HALVES + 1]), b_odd[j], odd[at]);", "even[at] = _mm512_fmadd_ps(_mm512_set1_ps(a[i * ROW_HALVES + 1]), b_odd[j], even[at]);"),
-    ("tiles: few rows have one place for sums of even and of odd k", AMX, "_mm512_storeu_ps(at + 2 * below, odd[which]);", "_mm512_storeu_ps(at + below, odd[which]);"),
-    ("tiles: few rows forget what they added of the k before", AMX, "even[i * nv + j] = k > 0 ?", "even[i * nv + j] = 0 ?"),
-    ("tiles: of few rows what is behind k leaves -0", AMX, "s->k < ROW_HALVES - 1 ? 0.0f : -0.0f", "-0.0f"),
-    ("tiles: few rows begin without the sums that wait", AMX, "s->begins_with_sums ? _mm512_loadu_ps(at)", "0 ? _mm512_loadu_ps(at)"),
+    ("tiles: few rows have denormals", FEW, "AS_TILES_DO = 0x9fc0", "AS_TILES_DO = 0x1f80"),
+    ("tiles: few rows add the products of odd k to those of even ones", FEW, "odd[at] = _mm512_fmadd_ps(_mm512_set1_ps(a[i * ROW_HALVES + 1]), b_odd[j], odd[at]);", "even[at] = _mm512_fmadd_ps(_mm512_set1_ps(a[i * ROW_HALVES + 1]), b_odd[j], even[at]);"),
+    ("tiles: few rows have one place for sums of even and of odd k", FEW, "_mm512_storeu_ps(at + 2 * below, odd[which]);", "_mm512_storeu_ps(at + below, odd[which]);"),
+    ("tiles: few rows forget what they added of the k before", FEW, "even[i * nv + j] = k > 0 ?", "even[i * nv + j] = 0 ?"),
+    ("tiles: of few rows what is behind k leaves -0", FEW, "s->k < ROW_HALVES - 1 ? 0.0f : -0.0f", "-0.0f"),
+    ("tiles: few rows begin without the sums that wait", FEW, "s->begins_with_sums ? _mm512_loadu_ps(at)", "0 ? _mm512_loadu_ps(at)"),
     ("tiles: beta is applied for each slice of k", AMX, "p += slice, now.beta = 1)", "p += slice)"),
     ("tiles: a tile of C is stored as it is whatever beta", AMX, "s->alpha == 1 && s->beta == 0 &&", "s->alpha == 1 &&"),
     ("packing on the way costs what packing costs", PICK, "is_hidden ? p->n % t.thread.n : p->n", "p->n"),

@@ -42,6 +42,7 @@
 #include "words_bf16.h"
 #endif
 #if defined(TG_HAS_AMX)
+#include "words_few.h"
 #include "amx.h"
 #endif
 
