@@ -203,7 +203,9 @@ static tg_status cpu_peak(tg_context *ctx, tg_type type, double *flops)
     for (const tg_words *words = isa->words; words->a; words++)
         if (words->a == type && tg_cpu_has(ctx->limits.matrix, words->inst, tg_type_size(type)))
             spin = words->spin;
-    enum { PASSES = 4, PIECE = 1000 }; /* rounds: some millionths of a second */
+    /* Pieces take some millionths of a second; threads that slept may wake on one processor, and
+     * take some thousandths to part. */
+    enum { PASSES = 80, PIECE = 1000 };
     const double window = 0.25e-3;
     double begin[PASSES] = {0}, done[PASSES] = {0};
 #ifdef _OPENMP
