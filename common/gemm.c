@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The two forms of a call, and how they reach a backend. Here layouts and transposes end: a matrix
- * is a pointer and strides, and for a GPU C is row-major or has no unit stride. */
+ * is a pointer and strides. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -30,142 +30,6 @@ int tg_problem_is_empty(const tg_problem *p)
     return p->m == 0 || p->n == 0 || p->batch == 0 || (p->k == 0 && p->beta == 1);
 }
 
-/* alpha and beta have the type that products are summed in. (volatile, because gcc 12 takes two
- * such roundings side by side for nothing at all.) */
-static void round_scalars(tg_type type, double *alpha, double *beta)
-{
-    if (tg_sum_type(type) == TG_F32) {
-        volatile float f32_alpha = (float)*alpha, f32_beta = (float)*beta;
-        *alpha = f32_alpha;
-        *beta = f32_beta;
-    }
-}
-
-/* Are A and B to change places, since C is stored by columns, or one of them was packed for that?
- */
-static int is_swapped(const tg_problem *p)
-{
-    const tg_packed *packed = tg_packed_of(p);
-    if (packed)
-        return packed->is_swapped;
-    return p->c.row_stride == 1 && (p->c.col_stride != 1 || p->n == 1);
-}
-
-void tg_problem_swap(tg_problem *p)
-{
-    const tg_problem q = *p;
-    p->flags &= ~(uint32_t)TG_PACKED;
-    p->flags |= q.flags & TG_A_PACKED ? TG_B_PACKED : 0;
-    p->flags |= q.flags & TG_B_PACKED ? TG_A_PACKED : 0;
-    p->m = q.n, p->n = q.m;
-    p->a = q.b, p->a.row_stride = q.b.col_stride, p->a.col_stride = q.b.row_stride;
-    p->b = q.a, p->b.row_stride = q.a.col_stride, p->b.col_stride = q.a.row_stride;
-    p->c.row_stride = q.c.col_stride, p->c.col_stride = q.c.row_stride;
-}
-
-/* Do few columns of C make better rows? The many rows of A then lie side by side: those a CPU reads
- * as vectors, in long streams, which are to be long for each thread. */
-static int has_few_columns(const tg_context *ctx, const tg_problem *p)
-{
-    const tg_limits *l = &ctx->limits;
-    const int threads = tg_units(ctx), rows = l->registers >= 32 ? 8 : 6; /* of a tile */
-    const int most = rows * tg_stream_tiles(l, (int64_t)tg_type_size(p->a.type), 1);
-    return p->k >= 16 && p->k >= 4 * p->n && p->n > 1 && p->n <= most &&
-           p->m >= (threads > 1 ? 256 * threads : 4 * p->n) && p->a.row_stride == 1;
-}
-
-/* Do few rows of C make better columns? The columns of B then lie along k, too many for caches:
- * kernels with vectors of 64 bytes read them where they are, as rows, and fetch those to come
- * (tg_fetches_rows). Two panels of columns are worth reading them twice, from L2. */
-static int has_few_rows(const tg_context *ctx, const tg_problem *p)
-{
-    const tg_limits *l = &ctx->limits;
-    const int64_t bytes = (int64_t)tg_type_size(p->a.type);
-    return l->vec_bytes >= 64 && p->m > TG_TURNED_ROWS && p->m <= 6 * l->vec_bytes / bytes &&
-           p->b.row_stride == 1 && p->b.col_stride != 1 && tg_exceeds(l->l2, p->n, p->k, bytes);
-}
-
-/* Is it best read as its transpose? */
-static int is_best_swapped(const tg_context *ctx, const tg_problem *p)
-{
-    const int is_known = p->a.type == p->c.type && (p->a.type == TG_F32 || p->a.type == TG_F64);
-    return ctx->limits.l1 > 0 && is_known && !(p->flags & TG_PACKED) &&
-           (has_few_columns(ctx, p) || has_few_rows(ctx, p));
-}
-
-/* The stride of a single row, column or item leads nowhere, as do all of an operand that is packed
- * or not read. They may be any numbers: those that are too large to compute with are let go. */
-static void drop_strides(tg_problem *p)
-{
-    const int64_t most = (int64_t)1 << 48;
-    const int reads_a = p->k > 0 && !(p->flags & TG_A_PACKED);
-    const int reads_b = p->k > 0 && !(p->flags & TG_B_PACKED);
-    struct {
-        int64_t *stride, count;
-    } all[] = {{&p->a.row_stride, reads_a ? p->m : 0},
-               {&p->a.col_stride, reads_a ? p->k : 0},
-               {&p->a.batch_stride, reads_a ? p->batch : 0},
-               {&p->b.row_stride, reads_b ? p->k : 0},
-               {&p->b.col_stride, reads_b ? p->n : 0},
-               {&p->b.batch_stride, reads_b ? p->batch : 0},
-               {&p->c.row_stride, p->m},
-               {&p->c.col_stride, p->n},
-               {&p->c.batch_stride, p->batch}};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (all[i].count <= 1 && (*all[i].stride > most || *all[i].stride < -most))
-            *all[i].stride = 0;
-}
-
-tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data, int *swapped)
-{
-    if (tg_check_scalars(ctx, p))
-        return ctx->status;
-    p->flags |= ctx->flags;
-    round_scalars(p->a.type, &p->alpha, &p->beta);
-    if (p->m == 0 || p->n == 0 || p->batch == 0) /* nothing else is looked at */
-        p->m = p->n = p->k = p->batch = 0;
-    else if (tg_check_matrices(ctx, p, with_data))
-        return ctx->status;
-    if (p->alpha == 0)
-        p->k = 0;
-    if (p->k == 0)
-        p->flags &= ~(uint32_t)TG_PACKED;
-    drop_strides(p);
-    *swapped = is_swapped(p);
-    if (*swapped)
-        tg_problem_swap(p);
-    if (p->n == 1)
-        p->c.col_stride = 1;
-    return TG_OK;
-}
-
-tg_status tg_problem_choose(tg_context *ctx, const tg_problem *p)
-{
-    tg_limits limits = ctx->limits;
-    const tg_packed *packed = tg_packed_of(p);
-    const tg_tile *forced = packed ? &packed->tile : ctx->is_forced ? &ctx->forced : NULL;
-    const tg_tile *const stated = forced ? forced : tg_tuning_find(ctx, p);
-    const char *refusal = forced ? tg_tile_refusal(ctx, forced, p->a.type) : NULL;
-    if (refusal)
-        return tg_fail(ctx, TG_BAD_TILE, "the %s tiling on %s: %s", packed ? "packed" : "forced",
-                       tg_type_name(p->a.type), refusal);
-    limits.units = tg_units(ctx);
-    ctx->given.size = 0; /* the plan is no longer its */
-    ctx->plans++;
-    if (!tg_choose(p, &limits, stated, &ctx->plan))
-        refusal = "no row of the table multiplies it there";
-    else if (!stated) /* what tg_force or tg_tuning_add took is there */
-        refusal = ctx->backend->missing(ctx, tg_tile_at(ctx->plan.row), p->a.type);
-    if (refusal)
-        return tg_fail(ctx, TG_NOT_SUPPORTED, "a.type = %s on %s: %s", tg_type_name(p->a.type),
-                       ctx->device_name, refusal);
-    ctx->plan.is_tuned = stated && !forced;
-    if (packed && tg_packed_fit(ctx, p))
-        return ctx->status;
-    ctx->plan_bytes = tg_problem_is_empty(p) ? 0 : ctx->backend->workspace(ctx, p, &ctx->plan);
-    return TG_OK;
-}
-
 /* ---------------------------------------------------------------------------- what is known
  * People multiply the same shape again and again, and small ones too: of a problem like the last
  * that was planned, only data, alpha and beta are looked at. */
@@ -192,17 +56,6 @@ int tg_problem_is_known(const tg_context *ctx, const tg_problem *p)
            p->c.batch_stride == q->c.batch_stride && p->c.type == q->c.type &&
            p->compute == q->compute && p->flags == q->flags &&
            (!(p->flags & TG_PACKED) || (p->alpha != 0 && same_packed(ctx, p)));
-}
-
-static tg_status prepare_to_run(tg_context *ctx, tg_problem *p, int with_data, int *swapped)
-{
-    if (tg_problem_prepare(ctx, p, with_data, swapped))
-        return ctx->status;
-    if (is_best_swapped(ctx, p)) {
-        tg_problem_swap(p);
-        *swapped ^= 1;
-    }
-    return TG_OK;
 }
 
 static void remember(tg_context *ctx, const tg_problem *given, const tg_problem *p, int swapped)
@@ -250,13 +103,13 @@ const tg_problem *tg_problem_plan(tg_context *ctx, const tg_problem *given, tg_p
     const int known = tg_problem_is_known(ctx, given);
     if (known) {
         double alpha = given->alpha, beta = given->beta;
-        round_scalars(given->a.type, &alpha, &beta);
+        tg_round_scalars(given->a.type, &alpha, &beta);
         if (renew(ctx, (tg_item){given->a.data, given->b.data, given->c.data}, alpha, beta))
             return &ctx->planned;
     }
     int swapped;
     *room = *given;
-    if (prepare_to_run(ctx, room, with_data, &swapped))
+    if (tg_problem_prepare_to_run(ctx, room, with_data, &swapped))
         return NULL;
     if (tg_problem_is_empty(room) || (known && room->k > 0))
         return room;
@@ -339,7 +192,7 @@ tg_status tg_describe(tg_context *ctx, const tg_problem *problem, tg_problem *p)
         return status;
     int swapped;
     *p = *problem;
-    return prepare_to_run(ctx, p, 0, &swapped);
+    return tg_problem_prepare_to_run(ctx, p, 0, &swapped);
 }
 
 tg_status tg_pick(tg_context *ctx, const tg_problem *problem, tg_plan *picked)

@@ -177,6 +177,9 @@ tg_status tg_problem_check(tg_context *ctx, const tg_problem *given);
 void tg_problem_swap(tg_problem *p);
 /* Checks, and brings the problem to the form that backends take; for that, were A and B swapped? */
 tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data, int *swapped);
+
+/* The same, and read as its transpose if that is best. */
+tg_status tg_problem_prepare_to_run(tg_context *ctx, tg_problem *p, int with_data, int *swapped);
 /* ctx->plan and ctx->plan_bytes := how to run the prepared problem, and the workspace it takes. */
 tg_status tg_problem_choose(tg_context *ctx, const tg_problem *p);
 /* Both, or what is known already. The prepared problem, in the context or in the room for it, or
@@ -184,6 +187,17 @@ tg_status tg_problem_choose(tg_context *ctx, const tg_problem *p);
 const tg_problem *tg_problem_plan(tg_context *ctx, const tg_problem *given, tg_problem *room,
                                   int with_data);
 int tg_problem_is_empty(const tg_problem *p);
+
+/* alpha and beta have the type that products are summed in. (volatile, because gcc 12 takes two
+ * such roundings side by side for nothing at all.) */
+static inline void tg_round_scalars(tg_type type, double *alpha, double *beta)
+{
+    if (tg_sum_type(type) == TG_F32) {
+        volatile float f32_alpha = (float)*alpha, f32_beta = (float)*beta;
+        *alpha = f32_alpha;
+        *beta = f32_beta;
+    }
+}
 /* Is the given problem like the one that ctx->plan is for, but for data, alpha and beta? */
 int tg_problem_is_known(const tg_context *ctx, const tg_problem *given);
 /* Are its data, for such a problem, surely there and apart? */

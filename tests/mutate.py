@@ -26,7 +26,7 @@ CONVERT, WORDS, PAIRS, AMX = (f"backends/cpu/{name}.h"
                                for name in ("convert", "words", "words_bf16", "amx"))
 WORDS_PACK, FEW = "backends/cpu/words_pack.h", "backends/cpu/words_few.h"
 CALL, CHECK, TILE, PICK = "common/gemm.c", "common/check.c", "common/tile.h", "common/pick.c"
-CUT = "common/pick_cut.c"
+CUT, PREPARE = "common/pick_cut.c", "common/prepare.c"
 PACKED, GROUPED = "common/packed.c", "common/grouped.c"
 SIMT, CARRIER, GEOMETRY = (f"backends/gpu/{name}.h" for name in ("simt_gemm", "carrier", "geometry"))
 SIMT_TABLE = "backends/gpu/simt_table.h"
@@ -44,7 +44,7 @@ MUTATIONS = [
     ("a dot product starts at k = 1", KERNEL, "for (int64_t p = 0; p < s->k; p++, a",
      "a += s->a_col, b += s->b_row; for (int64_t p = 1; p < s->k; p++, a"),
     ("a BLAS call with another lda is taken for repeated", "common/gemm.c", " && x->lda == y->lda", ""),
-    ("a packed head is read before its checks", CALL, "    if (tg_check_scalars(ctx, p))\n        return ctx->status;\n    p->flags |=",
+    ("a packed head is read before its checks", PREPARE, "    if (tg_check_scalars(ctx, p))\n        return ctx->status;\n    p->flags |=",
      "    *swapped = is_swapped(p);\n    if (tg_check_scalars(ctx, p))\n        return ctx->status;\n    p->flags |="),
     ("streams serve four tiles of rows", READS, "is_far && !tg_has_large_l2(l) ? 8 : 4", "4"),
     ("streams serve as many rows where memory is far off", READS, "is_far && !tg_has_large_l2(l) ? 8 : 4", "is_far ? 8 : 4"),
@@ -97,7 +97,7 @@ MUTATIONS = [
     ("threads never pack for themselves", PICK, "columns.strips.n = columns.threads;", ""),
     ("threads share the rows of a stream", CUT, "tg_is_streamed(p, l, plan, bytes) ? 1 : sharing", "sharing"),
     ("streams of a B that caches have skip the rest of k", STREAMS, "s.k = tg_min(rows_at_once, k_end - k);", "s.k = tg_min(rows_at_once, p->k - k);"),
-    ("few columns are taken as rows, and their data not", CALL, "*swapped ^= 1;", ""),
+    ("few columns are taken as rows, and their data not", PREPARE, "*swapped ^= 1;", ""),
     ("few columns as rows are stored side by side", STREAMS,
      "(x->c, p->c.row_stride, p->c.col_stride, x->beside,", "(x->c, p->c.row_stride, 1, x->beside,"),
     ("few columns as rows have no place of their own", JOB, "j.is_c_beside ? 2 : 1", "1"),
@@ -180,13 +180,13 @@ MUTATIONS = [
     ("a strip of few columns is as many rows", CALLS, "j->turned == TG_TURNED_A ? rows : cols", "cols"),
     ("slices of k of turned columns begin anew", TURNED, "p += s->slice, now.beta = 1", "p += s->slice"),
     ("turned columns that begin late in a line lose that part", TURNED, "of, a, a_row, p, p + lead);", "of, a, a_row, p + lead, p + lead);"),
-    ("the plan of an empty problem stays", CALL, "    ctx->given.size = 0; /* the plan", "    /* the plan"),
+    ("the plan of an empty problem stays", PREPARE, "    ctx->given.size = 0; /* the plan", "    /* the plan"),
     ("k = 0 leaves C alone", CALLS, "scale(j->p, j->items ? j->items[item].c : (char *)j->p->c.data + item * j->c_item);", ""),
     ("lda and ldb are swapped", CALL, "transa, m, k, form->lda,", "transa, m, k, form->ldb,"),
-    ("C column-major keeps the strides of A", CALL, "p->b.row_stride = q.a.col_stride,",
+    ("C column-major keeps the strides of A", PREPARE, "p->b.row_stride = q.a.col_stride,",
      "p->b.row_stride = q.a.row_stride,"),
     ("a leading dimension too short is taken", CALL, "if (ld < length)", "if (ld < length - 1)"),
-    ("alpha is not rounded to float", CALL, "*alpha = f32_alpha;", "(void)f32_alpha;"),
+    ("alpha is not rounded to float", "common/gemm.h", "*alpha = f32_alpha;", "(void)f32_alpha;"),
     ("the plan of another shape is used", CALL, "q->m == p->m && q->n == p->n", "q->n == p->n"),
     ("a small workspace is overrun", CALL, "if (ctx->workspace_is_callers)",
      "if (ctx->workspace_is_callers && bytes > 1u << 30)"),
@@ -210,7 +210,7 @@ MUTATIONS = [
     ("widened: integers are summed in f32 for too long", READS, "p->k <= tg_exact_k(p->a.type, p->b.type);", "p->k > 0;"),
     ("widened: each thread has the first rows", DIRECT, "rows.begin * p->a.row_stride", "0 * p->a.row_stride"),
     ("words: the second vector has the first one's mask", WORDS, "j == nv - 1 ? last", "j == 0 ? last"),
-    ("packed: the workspace is that of the plan before", CALL,
+    ("packed: the workspace is that of the plan before", PREPARE,
      "    if (packed && tg_packed_fit(ctx, p))\n        return ctx->status;\n    ctx->plan_bytes = tg_problem_is_empty(p) ? 0 : ctx->backend->workspace(ctx, p, &ctx->plan);\n",
      "    ctx->plan_bytes = tg_problem_is_empty(p) ? 0 : ctx->backend->workspace(ctx, p, &ctx->plan);\n    if (packed && tg_packed_fit(ctx, p))\n        return ctx->status;\n"),
     ("late: panels of one warp take one place", LOOPS, "now.b.is_late && lines <= j->tile.warp.m && j->tile.warp.n == now.b.line;",
@@ -269,7 +269,7 @@ MUTATIONS = [
     ("packed: another tiling than the forced one is taken", PACKED, "if (ctx->is_forced && ", "if (0 && "),
     ("packed: the plan for another tiling is used", CALL, "memcmp(packed, &ctx->packed, sizeof *packed) == 0",
      "1"),
-    ("packed: the order of C decides which operand it is", CALL, "        return packed->is_swapped;",
+    ("packed: the order of C decides which operand it is", PREPARE, "        return packed->is_swapped;",
      "        (void)0;"),
     ("packed: C may overlap it", CHECK, "if (views_overlap(&c, &v))",
      "if (!is_packed[i] && views_overlap(&c, &v))"),
@@ -295,7 +295,7 @@ MUTATIONS = [
      "work_to_share = 0, work_per_thread = 1;"),
     ("a forced row of the caches is always staged", PICK,
      "if (stated.stages == 1 && may_choose(p, stated, l, bytes))", "if (0)"),
-    ("tuning: a line wins over tg_force", CALL, "forced ? forced : tg_tuning_find(ctx, p)",
+    ("tuning: a line wins over tg_force", PREPARE, "forced ? forced : tg_tuning_find(ctx, p)",
      "tg_tuning_find(ctx, p) ? tg_tuning_find(ctx, p) : forced"),
     ("tuning: a line of another device is used", TUNING, "strcmp(x->device, ctx->device_name) != 0", "0"),
     ("tuning: a line of another backend is used", TUNING, "strcmp(x->backend, ctx->backend->name) != 0",
