@@ -135,7 +135,8 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
 {
     const tg_tile t = plan->tile;
     const tg_turned turned = tg_turned_of(p, l->vec_bytes / bytes, t.block.k);
-    if (turned && t.form == TG_OUTER)
+    const int is_of_words = p->c.type == TG_I32 && (l->matrix & (TG_CPU_VNNI | TG_CPU_AMX));
+    if (turned && t.form == TG_OUTER && !is_of_words)
         return cycles_of_turned(p, turned, l->vec_bytes / bytes);
     const double vectors = t.thread.n / t.vec, accumulators = t.thread.m * vectors;
     double step = (accumulators / t.inst.m + fmas_not_overlapped) / fmas_per_cycle;

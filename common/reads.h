@@ -47,21 +47,23 @@ static inline int tg_copies_b(const tg_problem *p, const tg_plan *plan, const tg
            !tg_exceeds(l->l2 / 4, p->n, p->k, bytes);
 }
 
-/* So many products of integers are exact in f32, whatever their order. */
+/* So many products of integers are exact in f32, whatever their order; in whole words. */
 static inline int64_t tg_exact_k(tg_type a, tg_type b)
 {
-    return (1 << 24) / ((a == TG_I8 ? 128 : 255) * (b == TG_I8 ? 128 : 255));
+    return tg_round_down((1 << 24) / ((a == TG_I8 ? 128 : 255) * (b == TG_I8 ? 128 : 255)), 4);
 }
 
-/* Is it so small that short types are best made f32 of as a whole, and multiplied then? Not of few
- * rows, which convert B on its way, nor where kernels take words of them. */
+/* Is it so small that short types are best made f32 of as a whole, and multiplied then? Few rows
+ * convert a B that is not tiny on its way, and kernels of words do without. */
 static inline int tg_widens(const tg_problem *p, const tg_limits *l)
 {
+    enum { TINY = 4096 }; /* elements */
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k;
     const int are_halves =
         tg_type_size(p->a.type) == 2 && (p->c.type == p->a.type || p->c.col_stride == 1);
     const int are_exact = tg_type_size(p->a.type) == 1 && p->k <= tg_exact_k(p->a.type, p->b.type);
-    return (are_halves || are_exact) && !(p->flags & TG_PACKED) && p->m > TG_TURNED_ROWS &&
+    return (are_halves || are_exact) && !(p->flags & TG_PACKED) &&
+           (p->m > TG_TURNED_ROWS || n * k <= TINY) &&
            m * k + k * n + m * n <= (double)l->l2 * 3 / 4 / (double)sizeof(float);
 }
 
@@ -76,7 +78,7 @@ static inline tg_turned tg_turned_of(const tg_problem *p, int64_t vector, int64_
 {
     const int is_worth =
         4 * p->m >= 5 * vector || (2 * p->m >= vector && (p->b.col_stride != 1 || p->k > block_k));
-    if ((p->flags & TG_PACKED) || p->c.type != p->a.type)
+    if ((p->flags & TG_PACKED) || (p->c.type != p->a.type && p->c.type != TG_I32))
         return TG_NOT_TURNED;
     if (p->m <= TG_TURNED_ROWS && p->b.row_stride == 1 && p->b.col_stride != 1)
         return TG_TURNED_B;
@@ -205,7 +207,7 @@ static inline int tg_stream_tiles(const tg_limits *l, int64_t bytes, int is_far)
 {
     const int most = is_far && !tg_has_large_l2(l) ? 8 : 4;
     if (l->vec_bytes < 64 || bytes == 1)
-        return l->vec_bytes == 32 && bytes > 1 && is_far ? 3 : 2;
+        return l->vec_bytes == 32 && is_far ? 3 : 2;
     return most;
 }
 

@@ -222,18 +222,43 @@ static void run_lines(tg_context *ctx)
     }
 }
 
-/* The same in blocks of k that end within a pair of them. */
+/* Bytes, which are summed in f32 for some of k: lines of either operand along it, and a B in rows
+ * that is near, or not, of as many panels as are multiplied side by side or a few more. */
+static void run_bytes(tg_context *ctx)
+{
+    static const char *const kinds[] = {"NT", "cTN", "NN", "TN"};
+    static const int ks[] = {35, 300, 530, 1090};
+    const int64_t near = tg_device_limits(ctx).l2 / 512;
+    for (int i = 0; i < 4 * 4 * 4 * 4; i++) {
+        gemm_case c = case_default("cpu");
+        c.type = i % 2 ? TG_U8 : TG_I8;
+        c.b_type = i / 2 % 2 ? TG_U8 : TG_I8;
+        c.c_type = TG_I32;
+        snprintf(c.kind, sizeof c.kind, "%s", kinds[i / 4 % 4]);
+        c.m = c.n = 1 + i / 16 % 4;
+        *(c.kind[0] == 'c' ? &c.m : &c.n) = i / 4 % 4 < 2 ? 45 : near + 16 * (i / 16 % 3) + 1;
+        c.k = ks[i / 64];
+        c.alpha = -1, c.beta = i % 3;
+        c.shift = i / 4 % 4;
+        c.workspace = 1;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+}
+
+/* The same in blocks of k that end within what is read at once. */
 static void run_odd_blocks(tg_context *ctx)
 {
-    for (int i = 0; i < 2 * 2 * tg_tile_count(); i++) {
+    static const tg_type types[] = {TG_F16, TG_BF16, TG_I8, TG_U8};
+    for (int i = 0; i < 4 * 2 * tg_tile_count(); i++) {
         gemm_case c = case_default("cpu");
-        tg_tile t = tg_tile_at(i / 4);
+        tg_tile t = tg_tile_at(i / 8);
         t.warp = t.thread;
         t.block = (tg_mnk){t.thread.m, t.thread.n, 33};
         t.stages = t.slices = 1;
         tg_tile_print(&t, c.tile, sizeof c.tile);
-        c.type = c.b_type = c.c_type = i % 2 ? TG_F16 : TG_BF16;
-        snprintf(c.kind, sizeof c.kind, "%s", i / 2 % 2 ? "NT" : "cTN");
+        c.type = c.b_type = types[i % 4];
+        c.c_type = tg_type_size(c.type) == 1 ? TG_I32 : c.type;
+        snprintf(c.kind, sizeof c.kind, "%s", i / 4 % 2 ? "NT" : "cTN");
         c.m = c.n = 1 + i % 4;
         *(c.kind[0] == 'c' ? &c.m : &c.n) = 40;
         c.k = 120;
@@ -241,20 +266,24 @@ static void run_odd_blocks(tg_context *ctx)
     }
 }
 
-/* Thread tiles of all rows, in blocks that are filled in, shrink to the problem or are refused. */
+/* Thread tiles of all rows, in blocks that are filled in, shrink to the problem or are refused; so
+ * do low ones, of which some are below one another. */
 static void run_shrunk(tg_context *ctx)
 {
-    for (int i = 0; i < 2 * tg_tile_count(); i++) {
+    for (int i = 0; i < 2 * 2 * tg_tile_count(); i++) {
         gemm_case c = case_default("cpu");
-        tg_tile t = tg_tile_at(i / 2);
+        tg_tile t = tg_tile_at(i / 4);
+        const int is_low = i / 2 % 2;
+        if (is_low)
+            t.thread.m = 2;
         t.block = (tg_mnk){0, 0, 0};
         t.warp = (tg_mn){0, 0};
         t.stages = t.slices = 1;
         tg_tile_print(&t, c.tile, sizeof c.tile);
         c.type = c.b_type = c.c_type = i % 2 ? TG_F64 : TG_F32;
         snprintf(c.kind, sizeof c.kind, "NN");
-        c.m = t.thread.m > 1 ? t.thread.m - 1 : 1;
-        c.n = t.thread.n > t.vec ? t.thread.n - t.vec : 1;
+        c.m = is_low ? 6 : t.thread.m > 1 ? t.thread.m - 1 : 1;
+        c.n = is_low ? t.thread.n : t.thread.n > t.vec ? t.thread.n - t.vec : 1;
         c.k = 9;
         case_run(ctx, "test_gemm", &c, NULL);
     }
@@ -273,6 +302,15 @@ static void run_packed(tg_context *ctx)
         c.workspace = 1;
         case_run(ctx, "test_gemm", &c, NULL);
     }
+    for (int i = 0; i < 2 * 4 * 8; i++) { /* few rows, and some panels of B side by side */
+        gemm_case c = case_default("cpu");
+        c.type = i % 2 ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "NN");
+        c.way = WAY_PACKED_B;
+        c.m = 1 + i / 2 % 4, c.n = 16 * (1 + i / 8) + 5, c.k = 600;
+        c.alpha = -1, c.beta = i % 3;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
 }
 
 void gemm_cpu(tg_context *ctx)
@@ -283,6 +321,7 @@ void gemm_cpu(tg_context *ctx)
     run_items(ctx);
     run_halves(ctx);
     run_lines(ctx);
+    run_bytes(ctx);
     run_odd_blocks(ctx);
     run_shrunk(ctx);
     run_packed(ctx);

@@ -45,8 +45,6 @@ static inline __attribute__((always_inline)) some_words round_to_bf16(register_f
         if (count < AT_ONCE)                                                                   \
             store(to, mask, convert(load(mask, from)));                                        \
     }
-#define F32_OF_I8(x) _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(x))
-#define F32_OF_U8(x) _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(x))
 #define F16_OF_F32(x) _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT)
 #define BF16_OF_F32(x) _mm512_cvtepi32_epi16((__m512i)round_to_bf16(x))
 #define STORE_F32S(to, x) _mm512_storeu_ps(to, x)
@@ -70,13 +68,10 @@ OF_F32(some_to_bf16, BF16_OF_F32)
         EACH (i, count / AT_ONCE)                                                              \
             store(to + i * AT_ONCE, convert(from + i * AT_ONCE));                              \
     }
-#define BYTES(at) _mm_loadl_epi64((const __m128i *)(at))
-#define F32_OF_I8(at) _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(BYTES(at)))
-#define F32_OF_U8(at) _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(BYTES(at)))
 #define F16_OF_F32(at) _mm256_cvtps_ph(_mm256_loadu_ps(at), _MM_FROUND_TO_NEAREST_INT)
 #define STORE_HALVES(to, x) _mm_storeu_si128((__m128i *)(to), x)
-SOME(some_of_i8, float, int8_t, F32_OF_I8, _mm256_storeu_ps)
-SOME(some_of_u8, float, uint8_t, F32_OF_U8, _mm256_storeu_ps)
+SOME(some_of_i8, float, int8_t, WIDEN_I8, _mm256_storeu_ps)
+SOME(some_of_u8, float, uint8_t, WIDEN_U8, _mm256_storeu_ps)
 SOME(some_of_f16, float, uint16_t, WIDEN_F16, _mm256_storeu_ps)
 SOME(some_of_bf16, float, uint16_t, WIDEN_BF16, _mm256_storeu_ps)
 SOME(some_to_f16, uint16_t, float, F16_OF_F32, STORE_HALVES)

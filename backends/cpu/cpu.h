@@ -31,7 +31,7 @@ typedef struct tg_step {
     int64_t a_next, b_next, c_next, sums_next;
     /* What lies so many elements ahead of b is fetched in the first steps, and C before them; of
      * packed panels the kernel knows that itself, and those that are near, in L2, are not fetched.
-     * (Streams of words: all that a thread reads of B stays in caches.) */
+     * (Streams: all that a thread reads of B stays in caches.) */
     int64_t ahead, steps_that_fetch;
     int is_near;
     /* Kernels that read rows of A can begin with sums, and leave them there instead of in c: whole
@@ -54,7 +54,7 @@ typedef struct tg_step {
     int is_c_short;
     const float *waited;
     int64_t waited_row;
-    tg_type b_type; /* f16 or bf16, if a stream (tg_is_stream) is to convert B; else 0 */
+    tg_type b_type; /* if a stream (tg_is_stream) is to convert B from it; else 0 */
     double alpha, beta;
 } tg_step;
 
@@ -125,7 +125,7 @@ typedef struct tg_isa {
      * rounded, with from_inner 1. NULL where nobody goes that way. i32 is moved as it is. */
     tg_copy *widen[TG_TYPES], *narrow[TG_TYPES];
     tg_add *add;
-    int streams_halves;    /* can streams convert f16 and bf16? */
+    int streams_short;     /* can streams convert f16, bf16, i8 and u8? */
     const tg_words *words; /* up to one without types */
 } tg_isa;
 
@@ -185,7 +185,7 @@ typedef struct tg_job {
     int64_t next_a, next_b;       /* so many bytes of it for each step */
     int is_streamed;              /* few rows, and B is read once, along its rows, */
     int64_t stream_rows;          /* so many at a time, */
-    int is_near;                  /* of words, if all that a thread reads stays in caches; */
+    int is_near;                  /* if all that a thread reads of it stays in caches; */
     int goes_down;                /* panel by panel, not tile by tile of rows, */
     tg_fetching fetching;         /* while others come, */
     tg_type stream_type;          /* which kernels convert, or 0, */

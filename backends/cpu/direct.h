@@ -157,6 +157,23 @@ static void multiply_flat(const tg_job *j, tg_step *s, tg_item item, range rows,
     }
 }
 
+/* Of integers, whose sums are exact for a slice of k. */
+static void add_turned(const tg_job *j, tg_step s, char *c, int64_t c_row, int64_t c_line)
+{
+    const int64_t bytes = (int64_t)tg_type_size(s.b_type);
+    const char *const a = s.a, *const b = s.b;
+    s.alpha = 1;
+    s.beta = 0;
+    for (int64_t k = 0; k < j->p->k; k += s.k) {
+        s.k = tg_min(j->slice, j->p->k - k);
+        s.a = a + k * j->bytes;
+        s.b = b + k * bytes;
+        j->isa->kernels[0]->turned(&s);
+        j->add(c, c_row, c_line, s.c, s.c_row, s.rows, s.columns, j->p->alpha,
+               k == 0 ? j->p->beta : 1);
+    }
+}
+
 /* A few rows of A times a B whose columns lie along k (turned.h): each is read from end to end. Or,
  * as C' = B'A', a few columns of B times an A whose rows do; then C is turned on its way. */
 static void multiply_turned(const tg_job *j, const team *t, tg_item item, range lines)
@@ -165,8 +182,9 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
     const tg_isa *isa = j->isa;
     const int is_b = j->turned == TG_TURNED_B, kind = tg_cpu_kind(p->a.type);
     enum { STREAMS = 16 }; /* that are well fetched side by side */
-    const tg_type type = p->a.type;
-    const int64_t bytes = (int64_t)tg_type_size(type), vector = isa->kernels[kind]->turned_columns;
+    const tg_type type = is_b ? p->b.type : p->a.type, few_type = is_b ? p->a.type : p->b.type;
+    const int64_t bytes = (int64_t)tg_type_size(type), c_bytes = (int64_t)tg_type_size(p->c.type);
+    const int64_t vector = isa->kernels[kind]->turned_columns;
     const int64_t few = is_b ? p->m : p->n, few_k = is_b ? p->a.col_stride : p->b.row_stride;
     const int64_t c_line = is_b ? p->c.col_stride : p->c.row_stride;
     const int64_t c_row = is_b ? p->c.row_stride : p->c.col_stride;
@@ -174,7 +192,7 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
     const char *a = is_b ? item.a : item.b, *const b = is_b ? item.b : item.a;
     tg_step s = {.a_row = is_b ? p->a.row_stride : p->b.col_stride,
                  .b_row = is_b ? p->b.col_stride : p->a.row_stride,
-                 .b_type = j->stream_type,
+                 .b_type = j->stream_type ? type : (tg_type)0,
                  .c_row = c_row,
                  .rows = (int)few,
                  .k = p->k,
@@ -188,7 +206,7 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
     const int64_t most =
         vector * (is_enough ? 1 : tg_clamp(streams / vector, 1, TG_TURNED_VECTORS));
     if (few_k != 1 || s.b_type) {
-        isa->widen[type - 1](t->a, p->k, 1, a, s.a_row, few_k, few, p->k);
+        isa->widen[few_type - 1](t->a, p->k, 1, a, s.a_row, few_k, few, p->k);
         a = t->a;
         s.a_row = p->k;
     }
@@ -198,13 +216,17 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
         s.c_row = most;
     }
     for (int64_t n = lines.begin; n < lines.end; n += most) {
-        char *const c = (char *)item.c + n * c_line * bytes;
+        char *const c = (char *)item.c + n * c_line * c_bytes;
         s.columns = (int)tg_min(most, lines.end - n);
+        s.b = b + n * s.b_row * bytes;
+        if (j->add) {
+            add_turned(j, s, c, c_row, c_line);
+            continue;
+        }
         if (!is_beside)
             s.c = c;
         else if (p->beta != 0)
             isa->widen[type - 1](s.c, most, 1, c, c_row, c_line, few, s.columns);
-        s.b = b + n * s.b_row * bytes;
         isa->kernels[kind]->turned(&s);
         if (is_beside)
             isa->narrow[type - 1](c, c_row, c_line, s.c, most, 1, few, s.columns);

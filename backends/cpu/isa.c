@@ -102,5 +102,5 @@ const tg_isa JOIN(tg_isa_, TG_ISA) = {
     {copy_float, copy_double, widen_f16, widen_bf16, widen_i8, widen_u8, copy_float},
     {copy_float, copy_double, narrow_f16, narrow_bf16, NULL, NULL, copy_float},
     add_i32,
-    HAS_HALVES,
+    CAN_CONVERT,
     words_table};

@@ -30,6 +30,9 @@ enum { VEC_BYTES = 16, REGISTERS = 16 };
 #define IN_REGISTER_double 2
 #endif
 
+/* Of a type that becomes f32. */
+static inline int bytes_of_short(tg_type type) { return type == TG_F16 || type == TG_BF16 ? 2 : 1; }
+
 /* The first elements of a vector that fills a register, where memory may end behind them. */
 #if defined(__AVX512F__)
 enum { HAS_MASKS = 1 };
@@ -67,18 +70,27 @@ static inline __attribute__((always_inline)) __m512d add_lower_f64(__m512d sum, 
     _mm512_castpd256_pd512(_mm256_maskz_loadu_pd((__mmask8)(mask), at))
 #define ADD_LOWER_float(sum, a, is_spread, b) add_lower_f32(sum, a, is_spread, b)
 #define ADD_LOWER_double(sum, a, is_spread, b) add_lower_f64(sum, a, is_spread, b)
-enum { HAS_HALVES = 1 };
+enum { CAN_CONVERT = 1 };
+#define F32_OF_I8(x) _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(x))
+#define F32_OF_U8(x) _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(x))
 #define F32_OF_BF16(x) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16))
+#define WIDEN_I8(at) F32_OF_I8(_mm_loadu_si128((const __m128i *)(at)))
+#define WIDEN_U8(at) F32_OF_U8(_mm_loadu_si128((const __m128i *)(at)))
 #define WIDEN_F16(at) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(at)))
 #define WIDEN_BF16(at) F32_OF_BF16(_mm256_loadu_si256((const __m256i *)(at)))
 
-/* The lower or the upper half of each word, as f32. */
-static inline __attribute__((always_inline)) __m512 half_of(tg_type type, __m512 words, int upper)
+/* One of the elements of each word, as f32; from the lowest one. */
+static inline __attribute__((always_inline)) __m512 part_of(tg_type type, __m512 words, int which)
 {
-    const __m512i bits = _mm512_castps_si512(words), up = _mm512_srli_epi32(bits, 16);
+    const unsigned bits = 8 * (unsigned)bytes_of_short(type), below = bits * (unsigned)which;
+    const __m512i all = _mm512_castps_si512(words), down = _mm512_srli_epi32(all, below);
+    const __m512i up = _mm512_slli_epi32(all, 32 - bits - below);
     if (type == TG_F16)
-        return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(upper ? up : bits));
-    return _mm512_castsi512_ps(_mm512_slli_epi32(upper ? up : bits, 16));
+        return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(down));
+    if (type == TG_BF16)
+        return _mm512_castsi512_ps(which ? _mm512_slli_epi32(down, 16) : up);
+    return _mm512_cvtepi32_ps(type == TG_I8 ? _mm512_srai_epi32(up, 24)
+                                            : _mm512_and_si512(down, _mm512_set1_epi32(255)));
 }
 
 static inline __attribute__((always_inline)) __m512 load_lanes(const void *const *lane)
@@ -104,20 +116,29 @@ typedef __m256i register_mask;
     store_first_f32(at, __builtin_popcount((unsigned)_mm256_movemask_ps((__m256)(mask))), x)
 #define STORE_double(at, mask, x) \
     store_first_f64(at, __builtin_popcount((unsigned)_mm256_movemask_pd((__m256d)(mask))), x)
-enum { HAS_HALVES = 1 };
+enum { CAN_CONVERT = 1 };
+#define BYTES(at) _mm_loadl_epi64((const __m128i *)(at))
+#define WIDEN_I8(at) _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(BYTES(at)))
+#define WIDEN_U8(at) _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(BYTES(at)))
 #define WIDEN_F16(at) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(at)))
 #define WIDEN_BF16(at)   \
     _mm256_castsi256_ps( \
         _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(at))), 16))
 
-static inline __attribute__((always_inline)) __m256 half_of(tg_type type, __m256 words, int upper)
+static inline __attribute__((always_inline)) __m256 part_of(tg_type type, __m256 words, int which)
 {
-    const __m256i bits = _mm256_castps_si256(words), up = _mm256_srli_epi32(bits, 16);
-    const __m256i down = _mm256_slli_epi32(upper ? up : bits, 16);
-    if (type != TG_F16)
-        return _mm256_castsi256_ps(down);
-    const __m256i both = _mm256_packus_epi32(_mm256_srli_epi32(down, 16), up);
-    return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(both, 0x08)));
+    const int bits = 8 * bytes_of_short(type), below = bits * which;
+    const __m256i all = _mm256_castps_si256(words), down = _mm256_srli_epi32(all, below);
+    const __m256i up = _mm256_slli_epi32(all, 32 - bits - below);
+    if (type == TG_BF16)
+        return _mm256_castsi256_ps(which ? _mm256_slli_epi32(down, 16) : up);
+    if (type == TG_I8)
+        return _mm256_cvtepi32_ps(_mm256_srai_epi32(up, 24));
+    if (type == TG_U8)
+        return _mm256_cvtepi32_ps(_mm256_and_si256(down, _mm256_set1_epi32(255)));
+    const __m256i both = _mm256_packus_epi32(_mm256_srli_epi32(up, 16), down);
+    const __m256i lower = _mm256_permute4x64_epi64(both, 0x08);
+    return _mm256_cvtph_ps(_mm256_castsi256_si128(lower));
 }
 
 static inline __attribute__((always_inline)) __m256 load_lanes(const void *const *lane)
@@ -169,10 +190,12 @@ typedef int register_mask;
 #define LOAD_double(at, mask) ((void)(mask), *(at))
 #define STORE_float(at, mask, x) ((void)(mask), *(at) = (x))
 #define STORE_double(at, mask, x) ((void)(mask), *(at) = (x))
-enum { HAS_HALVES = 0 };
+enum { CAN_CONVERT = 0 };
+#define WIDEN_I8(at) *(const float *)(at)
+#define WIDEN_U8(at) *(const float *)(at)
 #define WIDEN_F16(at) *(const float *)(at)
 #define WIDEN_BF16(at) *(const float *)(at)
-#define half_of(type, words, upper) ((void)(upper), (words))
+#define part_of(type, words, which) ((void)(which), (words))
 
 typedef float loose_lane __attribute__((vector_size(16), aligned(1), may_alias));
 #define load_lanes(lane) (*(const loose_lane *)(lane)[0])
@@ -199,7 +222,15 @@ enum { LINE = 64, CROWDING = 4096, FETCH_STEPS = TG_FETCH_STEPS };
 #else
 #define UNROLL_STEPS _Pragma("GCC unroll 2")
 #endif
-enum { MOST_ACCUMULATORS = 40, MOST_VECTORS = 8 };
+enum { MOST_ACCUMULATORS = 40, MOST_VECTORS = 16 };
+/* So many panels, of so many accumulators each, are multiplied side by side: those of AVX2, which
+ * are a line wide. */
+#define HAS_ROOM_FOR(accumulators) ((accumulators) <= REGISTERS - 4)
+#define SIDE_BY_SIDE(accumulators)          \
+    (VEC_BYTES != 32                    ? 1 \
+     : HAS_ROOM_FOR(4 * (accumulators)) ? 4 \
+     : HAS_ROOM_FOR(3 * (accumulators)) ? 3 \
+                                        : 1 + HAS_ROOM_FOR(2 * (accumulators)))
 /* The last vector of a row. Some cores with registers of 64 bytes have units of 32, and multiply
  * the lower halves alone in half the time. */
 enum { WHOLE, MASKED, MASKED_LOWER, HAS_LOWER = VEC_BYTES == 64 };
@@ -212,7 +243,7 @@ enum { WHOLE, MASKED, MASKED_LOWER, HAS_LOWER = VEC_BYTES == 64 };
 #define LINES(bytes) ((int)((bytes) + LINE - 1) / LINE)
 
 #define IN_LANE (16 / (int)sizeof(TG_T)) /* elements of a lane, which is loaded by itself */
-#define CONVERTS (HAS_HALVES && sizeof(TG_T) == sizeof(float))
+#define CONVERTS (CAN_CONVERT && sizeof(TG_T) == sizeof(float))
 #define EACH(i, count) UNROLL for (int i = 0; i < (count); i++)
 #define JOIN_(x, y) x##y
 #define JOIN(x, y) JOIN_(x, y)

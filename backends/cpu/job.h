@@ -66,8 +66,9 @@ static tg_turned turned_of(const tg_job *j)
     if (j->words)
         return j->words->lines && tg_turns_words(p, j->tile) ? TG_TURNED_B : TG_NOT_TURNED;
     const int is_read = j->stream_type || (int64_t)tg_type_size(p->a.type) == j->bytes;
-    const int parts_pairs = j->stream_type && j->slice % 2 && p->k > j->slice;
-    const int takes = is_read && !parts_pairs && j->tile.form == TG_OUTER && j->tile.stages == 1 &&
+    const int in_word = j->stream_type ? 4 / (int)tg_type_size(j->stream_type) : 1;
+    const int parts_words = j->slice % in_word && p->k > j->slice;
+    const int takes = is_read && !parts_words && j->tile.form == TG_OUTER && j->tile.stages == 1 &&
                       j->tile.slices == 1 && j->kernel.grain;
     return takes
                ? tg_turned_of(p, j->isa->kernels[tg_cpu_kind(p->a.type)]->turned_columns, j->slice)
@@ -291,7 +292,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
                                           : tg_cpu_kernel(isa, *t, p->a.type, p->b.type);
     j.kernel_runs_on = j.kernel.grain && !j.words;
     j.stream_type =
-        tg_type_size(p->b.type) == 2 && isa->streams_halves && !j.words ? p->b.type : (tg_type)0;
+        tg_type_size(p->b.type) <= 2 && isa->streams_short && !j.words ? p->b.type : (tg_type)0;
     j.slice = tg_ceil_div(t->block.k, t->slices);
     if (j.add)
         j.slice = tg_min(j.slice, tg_exact_k(p->a.type, p->b.type));
@@ -309,9 +310,10 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.copies_b = j.copies_b && j.is_direct;
     j.is_streamed = is_ragged && p->b.col_stride == 1 && !j.is_direct && j.turned != TG_TURNED_A &&
                     is_streamed(&j, l);
-    const int64_t copied_row = j.widens && p->n <= 2 * TG_STREAM_PANEL
-                                   ? tg_round_up(p->n, t->vec)
-                                   : tg_round_up(p->n, TG_STREAM_PANEL) + 16;
+    const int64_t copied_row =
+        !j.widens || p->n > 2 * TG_STREAM_PANEL    ? tg_round_up(p->n, TG_STREAM_PANEL) + 16
+        : p->n < 2 * t->vec && j.kernel.grain == 1 ? p->n /* so that all is one row */
+                                                   : tg_round_up(p->n, t->vec);
     if (j.turned || j.is_direct) {
         j.a_bytes = j.turned ? turned_bytes(&j) : 0;
         j.b_bytes = j.copies_b || j.widens ? p->k * copied_row * j.bytes : 0;
@@ -358,7 +360,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         go_down(&j.low_step, j.rows.low, j.rows.height - 1);
     }
     j.stream_rows = stream_rows_of(&j, l);
-    j.is_near = j.words && is_stream_near(&j, l);
+    j.is_near = is_stream_near(&j, l);
     j.packs_late = j.kernel.grain && tg_packs_late(p, plan, l);
     j.fetches_late = tg_fetches_late(l);
     j.fetches_rows = j.kernel.grain && tg_fetches_rows(p, plan, l);

@@ -11,8 +11,8 @@
  *
  * Lanes of 16 bytes are turned as they are loaded, each from a column of its own; what is in a lane
  * then changes places as in pack.h. But if more than eight columns crowd in a set of L1, they would
- * not be there for their next lane: of those a whole register is read at a time. So it is of f16
- * and bf16, whose words are pairs along k, and become f32 when they are turned.
+ * not be there for their next lane: of those a whole register is read at a time. So it is of short
+ * types, whose words are several along k, and become f32 when they are turned.
  *
  * Needs what pack.h does, and its squares; and load_lanes, a register of what lies at so many
  * places. */
@@ -34,7 +34,12 @@ static inline __attribute__((always_inline)) void NAME(turn)(WIDE(vector) * squa
     NAME(exchange)(square, words);
 }
 
-/* Of words, which are elements if type is 0, else pairs of halves. */
+/* A word is an element if type is 0, else so many short ones. */
+static inline int NAME(in_word)(tg_type type)
+{
+    return type == 0 ? 1 : (int)sizeof(TG_T) / bytes_of_short(type);
+}
+
 static inline __attribute__((always_inline)) WIDE(vector)
     NAME(element_of)(tg_type type, WIDE(vector) words, int which)
 {
@@ -42,7 +47,7 @@ static inline __attribute__((always_inline)) WIDE(vector)
     if (type == 0)
         return words;
     memcpy(&wide, &words, sizeof wide);
-    wide = half_of(type, wide, which);
+    wide = part_of(type, wide, which);
     memcpy(&words, &wide, sizeof wide);
     return words;
 }
@@ -52,7 +57,7 @@ static inline __attribute__((always_inline)) void
 NAME(add_turned)(WIDE(vector) * acc, int mr, int nv, int words, tg_type type, const char *const *of,
                  const TG_T *a, int64_t a_row, int64_t p)
 {
-    const int in_word = type ? 2 : 1;
+    const int in_word = NAME(in_word)(type);
     WIDE(vector) square[TG_V];
     NAME(turn)(square, words, of, p / in_word);
     EACH (e, words * in_word) {
@@ -67,7 +72,7 @@ static inline __attribute__((always_inline)) int64_t
 NAME(add_rest)(WIDE(vector) * acc, int mr, int nv, tg_type type, const char *const *of,
                const TG_T *a, int64_t a_row, int64_t p, int64_t end)
 {
-    const int bytes = (int)sizeof(TG_T) / (type ? 2 : 1);
+    const int bytes = (int)sizeof(TG_T) / NAME(in_word)(type);
     if (!type)
         for (; p + IN_LANE <= end; p += IN_LANE)
             EACH (j, nv)
@@ -89,7 +94,7 @@ NAME(add_rest)(WIDE(vector) * acc, int mr, int nv, tg_type type, const char *con
 static inline int64_t NAME(lead)(const char *column, int64_t b_row, tg_type type, int64_t most)
 {
     const int64_t past = (int64_t)((uintptr_t)column % LINE), word = (int64_t)sizeof(TG_T);
-    return past && b_row % LINE == 0 ? tg_min(most, (LINE - past) / word * (type ? 2 : 1)) : 0;
+    return past && b_row % LINE == 0 ? tg_min(most, (LINE - past) / word * NAME(in_word)(type)) : 0;
 }
 
 /* acc := a * b from p to end, from nv vectors of columns that start at `of`; p + lead is where
@@ -100,7 +105,7 @@ NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, int is_crowded, tg_typ
 {
     const TG_T *const a = s->a;
     const int64_t a_row = s->a_row;
-    const int in_word = type ? 2 : 1;
+    const int in_word = NAME(in_word)(type);
     const int words = is_crowded ? TG_V : IN_LANE, times = TG_V / words;
     EACH (i, mr * nv)
         acc[i] = (WIDE(vector)){0};
@@ -123,7 +128,8 @@ static inline __attribute__((always_inline)) void NAME(turned_tile)(int mr, int 
                                                                     tg_type type, const tg_step *s)
 {
     enum { MOST = TG_TURNED_VECTORS * TG_V };
-    const int64_t columns = s->columns, whole = nv * TG_V, bytes = type ? 2 : sizeof(TG_T);
+    const int64_t columns = s->columns, whole = nv * TG_V,
+                  bytes = (int)sizeof(TG_T) / NAME(in_word)(type);
     const int64_t b_row = s->b_row * bytes;
     WIDE(vector) acc[TG_TURNED_ROWS * TG_TURNED_VECTORS];
     const char *of[MOST];
@@ -161,35 +167,36 @@ static inline __attribute__((always_inline)) void NAME(turned_tile)(int mr, int 
     }
 
 /* Functions of their own: one that is too large gets its registers from a simpler algorithm. */
-static __attribute__((noinline, unused)) void NAME(turned_f16)(const tg_step *s)
-{
-    EACH_ROWS(1, 1, TG_F16)
-}
-
-static __attribute__((noinline, unused)) void NAME(turned_bf16)(const tg_step *s)
-{
-    EACH_ROWS(1, 1, TG_BF16)
-}
-
-static __attribute__((noinline, unused)) void NAME(turned_crowded)(const tg_step *s)
-{
-    EACH_ROWS(1, 1, (tg_type)0)
-}
+#define CROWDED(type)                                                                   \
+    static __attribute__((noinline, unused)) void NAME(turned_##type)(const tg_step *s) \
+    {                                                                                   \
+        EACH_ROWS(1, 1, (tg_type)type)                                                  \
+    }
+CROWDED(0)
+CROWDED(TG_F16)
+CROWDED(TG_BF16)
+CROWDED(TG_I8)
+CROWDED(TG_U8)
 
 static void NAME(turned)(const tg_step *s)
 {
     const int crowds = TG_V > 8 && s->b_row * (int64_t)sizeof(TG_T) % CROWDING == 0;
     if (CONVERTS && s->b_type == TG_F16) {
-        NAME(turned_f16)(s);
+        NAME(turned_TG_F16)(s);
+    } else if (CONVERTS && s->b_type == TG_BF16) {
+        NAME(turned_TG_BF16)(s);
+    } else if (CONVERTS && s->b_type == TG_I8) {
+        NAME(turned_TG_I8)(s);
     } else if (CONVERTS && s->b_type) {
-        NAME(turned_bf16)(s);
+        NAME(turned_TG_U8)(s);
     } else if (crowds && s->columns <= TG_V) {
-        NAME(turned_crowded)(s);
+        NAME(turned_0)(s);
     } else if (s->columns <= TG_V) {
         EACH_ROWS(1, 0, (tg_type)0)
     } else {
         EACH_ROWS(TG_TURNED_VECTORS, 0, (tg_type)0)
     }
 }
+#undef CROWDED
 #undef EACH_ROWS
 #undef ROWS

@@ -47,15 +47,23 @@ static inline __attribute__((always_inline)) register_mask NAME(first)(int count
     return JOIN(MASK_, TG_T)(count);
 }
 
-/* A whole vector of a type that is 0 if it is TG_T. */
+/* A whole vector of a type that is 0 if it is TG_T; and the bytes of one. */
 static inline __attribute__((always_inline)) VECTOR NAME(load_as)(tg_type type, const void *at)
 {
     VECTOR v = {0};
     if (type == 0)
         return *(const LOOSE *)at;
-    const register_float wide = type == TG_F16 ? WIDEN_F16(at) : WIDEN_BF16(at);
+    const register_float wide = type == TG_F16    ? WIDEN_F16(at)
+                                : type == TG_BF16 ? WIDEN_BF16(at)
+                                : type == TG_I8   ? WIDEN_I8(at)
+                                                  : WIDEN_U8(at);
     memcpy(&v, &wide, sizeof wide < sizeof v ? sizeof wide : sizeof v);
     return v;
+}
+
+static inline __attribute__((always_inline)) int64_t NAME(bytes_as)(tg_type type)
+{
+    return type == 0 ? (int64_t)sizeof(VECTOR) : TG_V * bytes_of_short(type);
 }
 
 #undef VECTOR
