@@ -157,8 +157,8 @@ static int64_t columns_of_lot(const tg_job *j)
 }
 
 /* How many rows of B a stream has at a time: sums come and go with each such lot. Narrow panels of
- * them stay in L1 for the next tile of rows; and where caches beyond L2 are far, they may lie in
- * few pages. */
+ * them stay in L1 for the next tile of rows; so do few rows of B, if they are a page apart and
+ * share sets of it; and where caches beyond L2 are far, they may lie in few pages. */
 static int64_t stream_rows_of(const tg_job *j, const tg_limits *l)
 {
     const tg_problem *p = j->p;
@@ -170,7 +170,11 @@ static int64_t stream_rows_of(const tg_job *j, const tg_limits *l)
                : p->m <= TG_TURNED_ROWS ? TG_STREAMED
                : p->m <= 8              ? 32
                                         : 64;
-    const int64_t near = is_narrow ? TG_STREAMED_NEAR / 4 : TG_STREAMED_NEAR;
+    const int is_crowded =
+        l->vec_bytes == 32 && !j->stream_type && tg_even_part(p->b.row_stride) * j->bytes >= PAGE;
+    const int64_t near = is_crowded  ? 2 * TG_STREAMED
+                         : is_narrow ? TG_STREAMED_NEAR / 4
+                                     : TG_STREAMED_NEAR;
     if (j->fetching == TG_FETCHES_LOTS)
         return tg_round_up(tg_ceil_div(j->tile.block.n * (int64_t)tg_type_size(p->b.type), LINE),
                            TG_STREAMED);
