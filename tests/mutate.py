@@ -25,6 +25,7 @@ TURNED, KERNELS = "backends/cpu/turned.h", "backends/cpu/kernels.c"
 CONVERT, WORDS, PAIRS, AMX = (f"backends/cpu/{name}.h"
                                for name in ("convert", "words", "words_bf16", "amx"))
 WORDS_PACK, FEW = "backends/cpu/words_pack.h", "backends/cpu/words_few.h"
+KERNEL_FEW = "backends/cpu/microkernel_few.h"
 CALL, CHECK, TILE, PICK = "common/gemm.c", "common/check.c", "common/tile.h", "common/pick.c"
 CUT, PREPARE = "common/pick_cut.c", "common/prepare.c"
 PACKED, GROUPED = "common/packed.c", "common/grouped.c"
@@ -167,7 +168,7 @@ MUTATIONS = [
     ("direct: a slice of k forgets the one before it", DIRECT, "        s->beta = 1;\n    }\n    s->beta = beta;", "    }\n    s->beta = beta;"),
     ("direct: what is fetched ahead lies behind the slice", DIRECT, "            set_fetching(s);\n", "            ;\n"),
     ("a stream is cut between its rows", JOB, "streams ? is_turned_a : pieces_m", "j->turned ? is_turned_a : pieces_m"),
-    ("a stream's panels all add to the first one's sums", KERNEL, "        sums += s->sums_next;\n", ""),
+    ("a stream's panels all add to the first one's sums", KERNEL_FEW, "        sums += s->sums_next;\n", ""),
     ("the rest of k in turned columns is the first one's", TURNED, "of[j * TG_V + i] + p * bytes", "of[j * TG_V] + p * bytes"),
     ("crowded columns are turned by lanes alone", TURNED, "NAME(exchange)(square, words);", "NAME(exchange)(square, IN_LANE);"),
     ("turned columns of a lane stay where neighbours were mixed", PACK, "IN_LANE == 4 && i % 4 == 1", "IN_LANE == 4 && i % 8 == 1"),
@@ -229,17 +230,17 @@ MUTATIONS = [
      "s.begins_with_sums = k > 0;"),
     ("halves: as many are widened as fill L2", READS, "(double)l->l2 * 3 / 4 /", "(double)l->l2 /"),
     ("halves: streams take bf16 for f16", KERNELS, "vec, (tg_type)b_type)", "vec, (tg_type)(b_type == TG_BF16 ? TG_F16 : b_type))"),
-    ("halves: a stream's panels are as far apart as of f32", KERNEL, "        b += s->b_next * bytes / TG_V;", "        b += s->b_next * (int64_t)sizeof(TG_T);"),
-    ("halves: a stream's rows are as far apart as of f32", KERNEL, "b_row = s->b_row * bytes / TG_V, sums_row", "b_row = s->b_row * (int64_t)sizeof(TG_T), sums_row"),
+    ("halves: a stream's panels are as far apart as of f32", KERNEL_FEW, "        b += s->b_next * bytes / TG_V;", "        b += s->b_next * (int64_t)sizeof(TG_T);"),
+    ("halves: a stream's rows are as far apart as of f32", KERNEL_FEW, "b_row = s->b_row * bytes / TG_V, sums_row", "b_row = s->b_row * (int64_t)sizeof(TG_T), sums_row"),
     ("halves: the end of a sum is not converted", STREAMS, "tg_is_stream(s, j->kernel.columns) ?", "s->columns == j->kernel.columns ?"),
     ("halves: ragged columns are not converted", STREAMS, "tg_is_stream(s, j->kernel.columns) ?", "tg_is_stream(s, s->columns) ?"),
     ("halves: a pair that two blocks of k share is read as one of a block", JOB, "is_read && !parts_words && ", "is_read && "),
     ("a tiling may shrink to what no kernel has", "backends/cpu/backend.c", "if (shrinks && !can_shrink", "if (0 && !can_shrink"),
-    ("near streams: the panels that are left are the first ones", KERNEL, "now.sums = (TG_T *)s->sums + done * s->sums_next;", ""),
-    ("near streams: the panels that are left read B's first ones", KERNEL, "now.b = (const char *)s->b + done * nv * NAME(bytes_as)(b_type);", ""),
-    ("woven: all panels are added to the first of C", KERNEL, "mask, c + x * s->c_next, s);", "mask, c, s);"),
-    ("woven: all panels are the first of B", KERNEL, "a, s->a_row, b + x * s->b_next, NULL);", "a, s->a_row, b, NULL);"),
-    ("woven: what is left is left out", KERNEL, "NAME(weave)(mr, nv, 1, tile, s);", "(void)tile;"),
+    ("near streams: the panels that are left are the first ones", KERNEL_FEW, "now.sums = (TG_T *)s->sums + done * s->sums_next;", ""),
+    ("near streams: the panels that are left read B's first ones", KERNEL_FEW, "now.b = (const char *)s->b + done * nv * NAME(bytes_as)(b_type);", ""),
+    ("woven: all panels are added to the first of C", KERNEL_FEW, "mask, c + x * s->c_next, s);", "mask, c, s);"),
+    ("woven: all panels are the first of B", KERNEL_FEW, "a, s->a_row, b + x * s->b_next, NULL);", "a, s->a_row, b, NULL);"),
+    ("woven: what is left is left out", KERNEL_FEW, "NAME(weave)(mr, nv, 1, tile, s);", "(void)tile;"),
     ("woven: tiles below one another are panels", KERNELS, "           s->a_next == 0 && s->a_col == 1 &&", "           s->a_col == 1 &&"),
     ("bytes: each slice of turned columns is added to beta times C", DIRECT, "k == 0 ? j->p->beta : 1);", "j->p->beta);"),
     ("bytes: all slices of turned columns are the first", DIRECT, "s.b = b + k * bytes;", "s.b = b;"),
