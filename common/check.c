@@ -275,10 +275,9 @@ tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data)
         if (!input[i]->data)
             return tg_fail(ctx, TG_BAD_ARGUMENT, "%c is NULL and %c is %" PRId64 " x %" PRId64,
                            "ab"[i], "AB"[i], count[i][0], count[i][1]);
-        const view v = is_packed[i]
-                           ? view_of_bytes(input[i]->data, tg_packed_bytes(ctx, input[i]->data))
-                           : view_of(input[i]->data, stride[i], count[i],
-                                     (int64_t)tg_type_size(input[i]->type));
+        const view v = is_packed[i] ? view_of_bytes(input[i]->data, tg_packed_bytes(input[i]->data))
+                                    : view_of(input[i]->data, stride[i], count[i],
+                                              (int64_t)tg_type_size(input[i]->type));
         if (views_overlap(&c, &v))
             return tg_fail(ctx, TG_BAD_ARGUMENT, "c = %p: C overlaps %c at %p", p->c.data, "AB"[i],
                            input[i] -> data);

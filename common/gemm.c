@@ -65,7 +65,7 @@ static void remember(tg_context *ctx, const tg_problem *given, const tg_problem 
     ctx->planned = *p;
     ctx->is_swapped = swapped;
     const tg_packed *packed = tg_packed_of(g);
-    const tg_reach all = {0, packed ? tg_packed_bytes(ctx, packed) : 0};
+    const tg_reach all = {0, packed ? tg_packed_bytes(packed) : 0};
     ctx->packed = packed ? *packed : ctx->packed;
     ctx->reach[0] = g->flags & TG_A_PACKED ? all : tg_reach_of(&g->a, g->m, g->k, g->batch);
     ctx->reach[1] = g->flags & TG_B_PACKED ? all : tg_reach_of(&g->b, g->k, g->n, g->batch);

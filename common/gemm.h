@@ -212,7 +212,7 @@ tg_status tg_packed_check(tg_context *ctx, const tg_problem *p);
 /* Fits ctx->plan, which was made for its tile, to it; refused if the plan cuts otherwise. */
 tg_status tg_packed_fit(tg_context *ctx, const tg_problem *p);
 /* Bytes of the head and its panels. */
-int64_t tg_packed_bytes(const tg_context *ctx, const tg_packed *packed);
+int64_t tg_packed_bytes(const tg_packed *packed);
 
 /* "block.m = 12 is not a multiple ...": the verdict as a sentence in text[size]. */
 void tg_verdict_print(tg_verdict verdict, char *text, size_t size);

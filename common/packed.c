@@ -40,10 +40,10 @@ static int64_t bytes_of(int64_t lines, int64_t k, int line, int elem_bytes)
     return bytes;
 }
 
-int64_t tg_packed_bytes(const tg_context *ctx, const tg_packed *packed)
+int64_t tg_packed_bytes(const tg_packed *packed)
 {
     return bytes_of(packed->lines, tg_round_up(packed->k, packed->tile.inst.k), packed->line,
-                    tg_kernel_bytes(packed->type, ctx->limits, packed->tile));
+                    (int)tg_type_size(packed->type));
 }
 
 /* -------------------------------------------------------------------------------------- packing */
@@ -109,7 +109,7 @@ static tg_status plan_packing(tg_context *ctx, const tg_problem *given, tg_flag 
     tg_choose(&q, &limits, &head->tile, &ctx->plan);
     head->line = line_of(head, &ctx->plan);
     head->block_k = ctx->plan.tile.block.k;
-    if (tg_packed_bytes(ctx, head) < 0)
+    if (tg_packed_bytes(head) < 0)
         return tg_fail(ctx, TG_BAD_ARGUMENT,
                        "%c has %" PRId64 " lines of %" PRId64 ", more than the address space",
                        is_b ? 'B' : 'A', head->lines, head->k);
@@ -125,7 +125,7 @@ tg_status tg_pack_size(tg_context *ctx, const tg_problem *problem, tg_flag which
         return status;
     if (!bytes)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "bytes is NULL");
-    *bytes = (size_t)tg_packed_bytes(ctx, &head);
+    *bytes = (size_t)tg_packed_bytes(&head);
     return tg_succeed(ctx);
 }
 
@@ -137,7 +137,7 @@ tg_status tg_pack(tg_context *ctx, const tg_problem *problem, tg_flag which, voi
     const tg_status status = plan_packing(ctx, problem, which, &p, &head);
     if (status)
         return status;
-    const int64_t needed = tg_packed_bytes(ctx, &head);
+    const int64_t needed = tg_packed_bytes(&head);
     const int is_empty = head.lines == 0 || head.k == 0;
     const tg_input *operand = is_of_columns(&head) ? &p.b : &p.a;
     if (!packed || (uintptr_t)packed % 64)

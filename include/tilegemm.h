@@ -311,8 +311,8 @@ TG_API tg_status tg_gemm_workspace(tg_context *ctx, const tg_problem *problem, s
  * says which. The other size, the batch, alpha and beta, and where and how the other operand and C
  * are stored may be anything, but C is best stored by rows or by columns as it was in tg_pack's
  * problem. The result is that of tg_gemm, bit for bit; with the same tiling, if one is forced.
- * Types that no instruction there multiplies (f16; bf16, i8 and u8 on many) are packed as f32, two
- * or four times as large: up to eight rows or so read B faster where it is.
+ * It takes as much memory as the operand does, in whole panels: types that no instruction there
+ * multiplies (f16; bf16, i8 and u8 on many) become f32 on their way to the kernel.
  * Only the CPU packs; on others it is TG_NOT_SUPPORTED, as are A and B both packed. */
 
 /* *bytes := the size of the packed operand of the problem that which names, TG_A_PACKED or

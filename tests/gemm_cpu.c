@@ -311,6 +311,18 @@ static void run_packed(tg_context *ctx)
         c.alpha = -1, c.beta = i % 3;
         case_run(ctx, "test_gemm", &c, NULL);
     }
+    const tg_type shorts[] = {TG_F16, TG_BF16, TG_I8, TG_U8};
+    const int64_t rows[] = {1, 2, 6, 20, 70, 500}, k[] = {600, 5, 1003};
+    for (int i = 0; i < 2 * 4 * 6 * 3; i++) { /* converted: as streams, or when they are staged */
+        gemm_case c = case_default("cpu");
+        c.type = shorts[i / 2 % 4];
+        c.way = i % 2 ? WAY_PACKED_A : WAY_PACKED_B;
+        snprintf(c.kind, sizeof c.kind, "%s", i / 8 % 2 ? "TT" : "NN");
+        c.m = rows[i / 8 % 6], c.n = i % 5 ? 60 : 133, c.k = k[i / 48];
+        c.alpha = -1, c.beta = i % 3;
+        c.threads = 1 + i % 3;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
 }
 
 void gemm_cpu(tg_context *ctx)

@@ -163,6 +163,7 @@ typedef struct tg_job {
     tg_copy *copy_sums;           /* as kernels make them */
     tg_add *add;                  /* to a C of integers; else NULL */
     int64_t bytes, sum_bytes;     /* of an element of panels, and of sums */
+    int converts;                 /* are A and B of a type that is not that of panels? */
     int64_t slice;                /* of k, in one pass over C */
     int64_t a_bytes, b_bytes;     /* of staging for one team */
     int64_t sums_row, sums_bytes; /* of sums beside C; 0 if C takes them itself */

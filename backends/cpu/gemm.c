@@ -80,19 +80,37 @@ size_t tg_cpu_workspace(const tg_context *ctx, const tg_problem *p, const tg_pla
                     (j.splits - !j.is_c_beside) * j.apart_bytes);
 }
 
+#define COPY(name, type)                                                                   \
+    static void name(void *to, int64_t to_outer, int64_t to_inner, const void *from,       \
+                     int64_t from_outer, int64_t from_inner, int64_t outer, int64_t inner) \
+    {                                                                                      \
+        for (int64_t o = 0; o < outer; o++)                                                \
+            for (int64_t i = 0; i < inner; i++)                                            \
+                ((type *)to)[o * to_outer + i * to_inner] =                                \
+                    ((const type *)from)[o * from_outer + i * from_inner];                 \
+    }
+COPY(copy_bytes, uint8_t)
+COPY(copy_halves, uint16_t)
+
+/* Panels are packed in their own type. */
 tg_status tg_cpu_pack(tg_context *ctx, const tg_problem *p, const tg_plan *plan, void *panels)
 {
     const tg_isa *isa = ((const tg_cpu *)ctx->device)->isa;
-    const tg_job j = job_of(isa, &ctx->limits, p, plan);
+    tg_job j = job_of(isa, &ctx->limits, p, plan);
     const int is_a = (p->flags & TG_A_PACKED) != 0;
     staged s = operand(&j, is_a ? TG_A_PACKED : TG_B_PACKED, is_a ? p->a.data : p->b.data, NULL);
-    s.packed = panels;
+    if (s.bytes < j.bytes) {
+        j.bytes = s.bytes;
+        s.copy = s.bytes == 1 ? copy_bytes : copy_halves;
+    }
     s.lines.end = is_a ? p->m : p->n;
     const int threads = tg_cpu_threads(plan->threads);
     for (int64_t k = 0; k < p->k; k += j.tile.block.k) {
         s.ks = (range){k, tg_min(p->k, k + j.tile.block.k)};
-        s.k = tg_round_up(s.ks.end - s.ks.begin, j.tile.inst.k);
+        s.k = packed_k(&j, &s);
+        s.packed = panels;
         s.panels = packed_panels(&j, &s);
+        s.packed = NULL; /* yet */
         if (threads == 1) {
             stage(&j, &(team){.size = 1}, &s);
             continue;

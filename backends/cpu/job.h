@@ -45,18 +45,34 @@ static int is_direct(const tg_job *j, const tg_limits *l)
            (j->is_flat || (is_a_near && is_b_near));
 }
 
+/* Few rows and a packed B: are its panels read as streams? They are if they are converted on their
+ * way, which is done for each tile of rows; or if they are so narrow that several are read side by
+ * side. */
+static int streams_panels(const tg_job *j, const tg_limits *l)
+{
+    const tg_tile *t = &j->tile;
+    const int64_t sums = j->p->m * t->thread.n / t->vec;
+    const int is_woven = !j->converts && l->vec_bytes == 32 && 2 * sums <= l->registers - 4;
+    const int64_t tiles = j->stream_type ? (l->vec_bytes == 32 ? 6 : 2) : is_woven;
+    return !j->words && t->form == TG_OUTER && t->stages == 1 && j->slice == t->block.k &&
+           j->kernel.columns == t->thread.n && j->p->m <= tg_min(tiles * t->thread.m, t->block.m);
+}
+
 /* Are there few rows, and columns that are read in streams, where they are or converted? Of A there
  * is room for what is copied. */
 static int is_streamed(const tg_job *j, const tg_limits *l)
 {
     const tg_problem *p = j->p;
-    const int converts = (int64_t)tg_type_size(p->a.type) != j->bytes;
+    if (p->flags & TG_B_PACKED)
+        return streams_panels(j, l);
+    if (j->is_direct || (p->flags & TG_PACKED) || p->b.col_stride != 1 || j->turned == TG_TURNED_A)
+        return 0;
     if (j->words)
         return tg_streams_words(p, j->tile, l);
-    const int is_read = !converts && j->plan->b_in_place && p->c.type == p->a.type;
+    const int is_read = !j->converts && j->plan->b_in_place && p->c.type == p->a.type;
     return j->tile.form == TG_OUTER && p->m <= tg_stream_rows(p, j->plan, l) &&
            p->m <= j->tile.block.m &&
-           (j->tile.stages == 1 ? converts || is_read : is_in_place_whole(j));
+           (j->tile.stages == 1 ? j->converts || is_read : is_in_place_whole(j));
 }
 
 /* Are there a few lines, and can they be multiplied so? */
@@ -65,7 +81,7 @@ static tg_turned turned_of(const tg_job *j)
     const tg_problem *p = j->p;
     if (j->words)
         return j->words->lines && tg_turns_words(p, j->tile) ? TG_TURNED_B : TG_NOT_TURNED;
-    const int is_read = j->stream_type || (int64_t)tg_type_size(p->a.type) == j->bytes;
+    const int is_read = j->stream_type || !j->converts;
     const int in_word = j->stream_type ? 4 / (int)tg_type_size(j->stream_type) : 1;
     const int parts_words = j->slice % in_word && p->k > j->slice;
     const int takes = is_read && !parts_words && j->tile.form == TG_OUTER && j->tile.stages == 1 &&
@@ -116,8 +132,8 @@ static int is_stream_near(const tg_job *j, const tg_limits *l)
 /* With a large L2, panel by panel: its sums stay in L1. */
 static int may_go_down(const tg_job *j, const tg_limits *l)
 {
-    return j->is_streamed && !j->words && tg_has_large_l2(l) && l->vec_bytes >= 64 &&
-           j->p->m > j->tile.thread.m;
+    return j->is_streamed && !j->words && !(j->p->flags & TG_PACKED) && tg_has_large_l2(l) &&
+           l->vec_bytes >= 64 && j->p->m > j->tile.thread.m;
 }
 
 /* Few cores follow as many rows of B as make sums worth their way to L2 and back: if it comes from
@@ -130,6 +146,8 @@ static tg_fetching fetching_of(const tg_job *j, const tg_limits *l)
 {
     enum { NARROW = 4096 }; /* bytes */
     const int64_t m = j->p->m;
+    if (j->p->flags & TG_PACKED) /* cores go on along panels by themselves */
+        return TG_FETCHES_NOTHING;
     if (j->is_streamed && j->tile.inst.m > 1)
         return j->splits == 1 && columns_of_strip(j) * j->bytes < NARROW ? TG_FETCHES_BELOW
                                                                          : TG_FETCHES_NOTHING;
@@ -235,8 +253,7 @@ static void find_strips(tg_job *j)
                          ((plan->a_in_place || a_packed) &&
                           (plan->b_in_place || b_packed || j->copies_b) && j->kernel.grain);
     const int is_own = in_place || is_cut(j);
-    const int is_fine = is_own && j->kernel.grain && !j->words && !j->stream_type &&
-                        (int64_t)tg_type_size(p->a.type) == j->bytes;
+    const int is_fine = is_own && j->kernel.grain && !j->words && !j->stream_type && !j->converts;
     tg_mn grain = is_own ? t->thread : (tg_mn){t->block.m, t->block.n};
     if (is_turned_a && !j->words)
         grain.m = t->vec;
@@ -297,6 +314,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.kernel_runs_on = j.kernel.grain && !j.words;
     j.stream_type =
         tg_type_size(p->b.type) <= 2 && isa->streams_short && !j.words ? p->b.type : (tg_type)0;
+    j.converts = (int64_t)tg_type_size(p->a.type) != j.bytes;
     j.slice = tg_ceil_div(t->block.k, t->slices);
     if (j.add)
         j.slice = tg_min(j.slice, tg_exact_k(p->a.type, p->b.type));
@@ -304,7 +322,8 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         tg_round_up((int64_t)tg_round_up(t->block.m, t->thread.m) * t->block.k * j.bytes, 64);
     j.b_bytes =
         tg_round_up((int64_t)tg_round_up(t->block.n, t->thread.n) * t->block.k * j.bytes, 64);
-    const int is_ragged = !(p->flags & TG_PACKED) && j.kernel.grain && p->n % j.kernel.grain == 0;
+    const int takes_all = j.kernel.grain && p->n % j.kernel.grain == 0;
+    const int is_ragged = takes_all && !(p->flags & TG_PACKED);
     j.is_flat = p->k <= TG_FLAT_K && p->n > t->thread.n;
     j.turned = turned_of(&j);
     j.copies_b = t->stages == 1 && t->slices == 1 && !j.turned && tg_copies_b(p, plan, l);
@@ -312,8 +331,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
                t->stages == 1 && t->slices == 1;
     j.is_direct = j.widens || (is_ragged && is_direct(&j, l));
     j.copies_b = j.copies_b && j.is_direct;
-    j.is_streamed = is_ragged && p->b.col_stride == 1 && !j.is_direct && j.turned != TG_TURNED_A &&
-                    is_streamed(&j, l);
+    j.is_streamed = takes_all && is_streamed(&j, l);
     const int64_t copied_row =
         !j.widens || p->n > 2 * TG_STREAM_PANEL    ? tg_round_up(p->n, TG_STREAM_PANEL) + 16
         : p->n < 2 * t->vec && j.kernel.grain == 1 ? p->n /* so that all is one row */
@@ -326,8 +344,9 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         j.a_bytes = tg_round_up(p->m * p->k * j.bytes, 64);
         j.sums_bytes = tg_round_up(p->m * copied_row * j.bytes, 64);
     }
-    j.a_bytes = a_packed ? 0 : j.a_bytes;
-    j.b_bytes = b_packed ? 0 : j.b_bytes;
+    j.a_bytes = a_packed && !j.converts ? 0 : j.a_bytes;
+    if (b_packed && (j.is_streamed || !j.converts))
+        j.b_bytes = j.is_streamed ? TG_STREAMED * t->thread.n * j.bytes : 0; /* what k ends with */
     j.splits = j.is_streamed ? plan->splits : 1;
     find_strips(&j);
     j.ahead = j.turned ? turned_run(&j, l) : 0;
@@ -338,8 +357,9 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     else if (j.fetching == TG_FETCHES_BELOW) /* a page at a time: sums of more are not near */
         j.tile.block.n = (int)tg_round_down(PAGE / j.bytes, t->thread.n);
     else if (j.is_streamed) /* along its rows as far as the sums of all columns stay near */
-        j.tile.block.n = (int)tg_max(
-            t->block.n, tg_round_down(l->l2 / 4 / j.sum_bytes / tg_max(p->m, 1), TG_STREAM_PANEL));
+        j.tile.block.n =
+            (int)tg_max(t->block.n, tg_round_down(l->l2 / 4 / j.sum_bytes / tg_max(p->m, 1),
+                                                  b_packed ? t->thread.n : TG_STREAM_PANEL));
     j.cells = p->batch * j.strips.m * j.strips.n;
     j.is_each_alone =
         j.cells >= plan->threads || is_cut(&j) || j.is_direct || j.is_streamed || j.turned;
@@ -375,7 +395,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
         const int64_t rows = tg_ceil_div(j.pieces_m, j.strips.m) * j.grain.m;
         /* A line more than panels, so that rows do not share a cache set. */
         const int64_t columns = j.goes_down ? t->block.n : tg_min(t->block.n, p->n);
-        j.sums_row = tg_round_up(columns, TG_STREAM_PANEL) + 16;
+        j.sums_row = tg_round_up(columns, b_packed ? t->thread.n : TG_STREAM_PANEL) + 16;
         const int rounds = is_short && j.words && j.words->writes_short && p->k <= j.slice;
         j.is_c_beside = j.is_streamed && (j.add || p->c.col_stride != 1 || (is_short && !rounds));
         const int64_t planes = j.is_c_beside ? 2 : 1;

@@ -46,13 +46,6 @@ static int is_packed(const tg_step *s, int mr, int nr, tg_form form)
            (form == TG_OUTER || s->a_col == s->rows);
 }
 
-/* Are there several such panels for few rows? */
-static int is_woven(const tg_step *s, int nr, int nv)
-{
-    return SIDE_BY_SIDE(s->rows * nv) > 1 && s->more > 0 && s->b_row == nr && s->columns == nr &&
-           s->a_next == 0 && s->a_col == 1 && !s->begins_with_sums && !s->leaves_sums;
-}
-
 /* Is there something to fetch, in steps that are long enough? */
 static int is_coming(const tg_step *s, int mr, int vec)
 {
@@ -103,11 +96,6 @@ static int is_coming(const tg_step *s, int mr, int vec)
     case count:                                               \
         if (HAS_PACKED(count, mr))                            \
             way##_##vec(count, nv, form == TG_OUTER_T, step); \
-        return;
-#define IF_WOVEN(count, mr, nv, vec)                             \
-    case count:                                                  \
-        if ((count) <= (mr) && SIDE_BY_SIDE((count) * (nv)) > 1) \
-            woven_##vec(count, nv, step);                        \
         return;
 #define IF_STREAM(count, mr, nv, vec, b_type)      \
     case count:                                    \
@@ -162,59 +150,47 @@ static int is_coming(const tg_step *s, int mr, int vec)
             FOR_ROWS(IF_WHOLE, mr, (nr) / (vec), vec, form, way)                    \
         }                                                                           \
     }
-#define WEAVES(name, mr, nr, vec)                                                   \
-    static __attribute__((noinline, unused)) void woven_##name(const tg_step *step) \
-    {                                                                               \
-        switch (step->rows) {                                                       \
-            FOR_ROWS(IF_WOVEN, mr, (nr) / (vec), vec)                               \
-        }                                                                           \
-    }
-#define KERNEL(name, block_m, mr, nr, vec, form, inst)                             \
-    STREAM(name, 0, mr, nr, vec)                                                   \
-    STREAM(name, TG_F16, mr, nr, vec)                                              \
-    STREAM(name, TG_BF16, mr, nr, vec)                                             \
-    STREAM(name, TG_I8, mr, nr, vec)                                               \
-    STREAM(name, TG_U8, mr, nr, vec)                                               \
-    COMES(name, mr, vec)                                                           \
-    PANELS(name, mr, nr, vec, form, packed)                                        \
-    PANELS(name, mr, nr, vec, form, keeping)                                       \
-    WEAVES(name, mr, nr, vec)                                                      \
-    static void name(const tg_step *step)                                          \
-    {                                                                              \
-        if (MISSING(block_m, mr, nr, vec, inst))                                   \
-            return;                                                                \
-        if (STREAMS(vec, block_m, form) && tg_is_stream(step, nr)) {               \
-            switch (CONVERTS ? (int)step->b_type : 0) {                            \
-                STREAM_CASE(name, TG_F16)                                          \
-                STREAM_CASE(name, TG_BF16)                                         \
-                STREAM_CASE(name, TG_I8)                                           \
-                STREAM_CASE(name, TG_U8)                                           \
-                STREAM_CASE(name, 0)                                               \
-            }                                                                      \
-        } else if (RAGGED(vec, block_m)) {                                         \
-            if (VEC_BYTES >= 32 && step->kept) {                                   \
-                keeping_##name(step);                                              \
-                return;                                                            \
-            }                                                                      \
-            if (STREAMS(vec, block_m, form) && is_woven(step, nr, (nr) / (vec))) { \
-                woven_##name(step);                                                \
-                return;                                                            \
-            }                                                                      \
-            if (is_packed(step, mr, nr, form)) {                                   \
-                packed_##name(step);                                               \
-                return;                                                            \
-            }                                                                      \
-            if (HAS_COMING(nr, vec, form) && is_coming(step, mr, vec)) {           \
-                coming_##name(step);                                               \
-                return;                                                            \
-            }                                                                      \
-            switch (step->rows) {                                                  \
-                FOR_ROWS(IF_ROWS, mr, (nr) / (vec), vec, form)                     \
-            }                                                                      \
-        } else if (form == TG_DOT)                                                 \
-            dot_##vec(mr, (nr) / (vec), step);                                     \
-        else                                                                       \
-            OUTER(vec, mr, (nr) / (vec), 0, form);                                 \
+#define KERNEL(name, block_m, mr, nr, vec, form, inst)                   \
+    STREAM(name, 0, mr, nr, vec)                                         \
+    STREAM(name, TG_F16, mr, nr, vec)                                    \
+    STREAM(name, TG_BF16, mr, nr, vec)                                   \
+    STREAM(name, TG_I8, mr, nr, vec)                                     \
+    STREAM(name, TG_U8, mr, nr, vec)                                     \
+    COMES(name, mr, vec)                                                 \
+    PANELS(name, mr, nr, vec, form, packed)                              \
+    PANELS(name, mr, nr, vec, form, keeping)                             \
+    static void name(const tg_step *step)                                \
+    {                                                                    \
+        if (MISSING(block_m, mr, nr, vec, inst))                         \
+            return;                                                      \
+        if (STREAMS(vec, block_m, form) && tg_is_stream(step, nr)) {     \
+            switch (CONVERTS ? (int)step->b_type : 0) {                  \
+                STREAM_CASE(name, TG_F16)                                \
+                STREAM_CASE(name, TG_BF16)                               \
+                STREAM_CASE(name, TG_I8)                                 \
+                STREAM_CASE(name, TG_U8)                                 \
+                STREAM_CASE(name, 0)                                     \
+            }                                                            \
+        } else if (RAGGED(vec, block_m)) {                               \
+            if (VEC_BYTES >= 32 && step->kept) {                         \
+                keeping_##name(step);                                    \
+                return;                                                  \
+            }                                                            \
+            if (is_packed(step, mr, nr, form)) {                         \
+                packed_##name(step);                                     \
+                return;                                                  \
+            }                                                            \
+            if (HAS_COMING(nr, vec, form) && is_coming(step, mr, vec)) { \
+                coming_##name(step);                                     \
+                return;                                                  \
+            }                                                            \
+            switch (step->rows) {                                        \
+                FOR_ROWS(IF_ROWS, mr, (nr) / (vec), vec, form)           \
+            }                                                            \
+        } else if (form == TG_DOT)                                       \
+            dot_##vec(mr, (nr) / (vec), step);                           \
+        else                                                             \
+            OUTER(vec, mr, (nr) / (vec), 0, form);                       \
     }
 #include "tiles.def"
 

@@ -89,7 +89,7 @@ static void find_b(const tg_job *j, const staged *b, int64_t panel, int64_t k, i
     if (is_late && !keeps)
         pack(j, b, panel, 0, b->ks.end - b->ks.begin);
     if (keeps) {
-        s->b = matrix_at(b, panel);
+        s->b = matrix_at(j, b, panel);
         s->b_row = b->k_stride;
     } else {
         s->b = read_panel(j, b, panel, k, &unused, &s->b_row);
@@ -311,7 +311,7 @@ static block block_at(const tg_job *j, const team *t, const cell *x, int64_t ind
 /* This thread's share of a block's panels; B's are there already with another block of m. */
 static void stage_block(const tg_job *j, const team *t, const cell *x, block *now)
 {
-    if (now->b.packed || (!now->b.is_late && now->index % x->blocks_m == 0))
+    if (is_staged(j, &now->b) || (!now->b.is_late && now->index % x->blocks_m == 0))
         have_panels(j, t, &now->b);
     if (now->a.packed || !now->a.in_place || now->a.grain_there > 1)
         have_panels(j, t, &now->a);

@@ -96,8 +96,22 @@ static int is_in_place(const staged *s, int64_t panel)
     return s->in_place && (left >= s->line || left % s->grain_there == 0);
 }
 
-static const char *matrix_at(const staged *s, int64_t panel)
+/* The k of a block's packed panels, and where those are. */
+static int64_t packed_k(const tg_job *j, const staged *s)
 {
+    return tg_round_up(s->ks.end - s->ks.begin, j->tile.inst.k);
+}
+
+static char *packed_panels(const tg_job *j, const staged *s)
+{
+    return (char *)s->packed +
+           (s->ks.begin * s->all_lines + s->lines.begin * packed_k(j, s)) * s->bytes;
+}
+
+static const char *matrix_at(const tg_job *j, const staged *s, int64_t panel)
+{
+    if (s->packed)
+        return packed_panels(j, s) + panel * s->line * packed_k(j, s) * s->bytes;
     return s->data +
            ((s->lines.begin + panel * s->line) * s->line_stride + s->ks.begin * s->k_stride) *
                s->bytes;
@@ -115,7 +129,7 @@ static void pack(const tg_job *j, const staged *s, int64_t panel, int64_t k_begi
     const int64_t lines = tg_min(s->line, s->lines.end - s->lines.begin - panel * s->line);
     const int64_t line_to = s->k_inner ? s->k : 1, k_to = s->k_inner ? 1 : s->line;
     char *to = panel_at(j, s, panel) + k_begin * k_to * j->bytes;
-    const char *from = matrix_at(s, panel) + k_begin * s->k_stride * s->bytes;
+    const char *from = matrix_at(j, s, panel) + k_begin * s->k_stride * s->bytes;
     if (is_in_place(s, panel))
         return;
     if (lines < s->line && k_begin == 0 && (!j->words || s->k_inner))
@@ -136,7 +150,7 @@ static void stage(const tg_job *j, const team *t, const staged *s)
     const int64_t panels = tg_ceil_div(s->lines.end - s->lines.begin, s->line);
     const int64_t begin = t->me * panels / t->size, own = (t->me + 1) * panels / t->size - begin;
     const int64_t k = s->ks.end - s->ks.begin, k_bytes = s->k_stride * s->bytes;
-    const int in_runs = s->line_stride == 1;
+    const int in_runs = s->line_stride == 1 && !s->packed;
     const int fetches =
         in_runs && s->line * s->bytes == LINE && !s->in_place && s->from != TG_IN_L2;
     const int64_t few = in_runs ? tg_max(s->from == TG_IN_MEMORY ? 4 : 16, j->tile.inst.k) : k;
@@ -144,28 +158,28 @@ static void stage(const tg_job *j, const team *t, const staged *s)
     for (int64_t k_begin = 0; k_begin < k; k_begin += few)
         for (int64_t panel = 0; panel < own; panel++) {
             const int64_t soon = panel + ahead, k_soon = k_begin + soon / own * few;
-            const char *const at = matrix_at(s, begin + soon % own);
+            const char *const at = matrix_at(j, s, begin + soon % own);
             for (int64_t x = k_soon; fetches && x < tg_min(k, k_soon + few); x++)
                 __builtin_prefetch(at + x * k_bytes, 0, 2);
             pack(j, s, begin + panel, k_begin, tg_min(few, k - k_begin));
         }
 }
 
-/* The panels of a packed operand, for the lines and k of the block. */
-static char *packed_panels(const tg_job *j, const staged *s)
-{
-    const int64_t k = tg_round_up(s->ks.end - s->ks.begin, j->tile.inst.k);
-    return (char *)s->packed + (s->ks.begin * s->all_lines + s->lines.begin * k) * j->bytes;
-}
+/* Are packed panels what kernels take? Those of other types are staged like a matrix. */
+static int is_staged(const tg_job *j, const staged *s) { return s->packed && s->bytes == j->bytes; }
 
 static void have_panels(const tg_job *j, const team *t, staged *s)
 {
-    if (!s->packed) {
-        stage(j, t, s);
+    if (is_staged(j, s)) {
+        s->k = packed_k(j, s);
+        s->panels = packed_panels(j, s);
         return;
     }
-    s->k = tg_round_up(s->ks.end - s->ks.begin, j->tile.inst.k);
-    s->panels = packed_panels(j, s);
+    if (s->packed) {
+        s->line_stride = s->k_inner ? packed_k(j, s) : 1;
+        s->k_stride = s->k_inner ? 1 : s->line;
+    }
+    stage(j, t, s);
 }
 
 /* The part of a step that comes from an operand: a pointer and two strides. */
@@ -175,7 +189,7 @@ static const void *read_panel(const tg_job *j, const staged *s, int64_t panel, i
     if (is_in_place(s, panel)) {
         *line_stride = s->line_stride;
         *k_stride = s->k_stride;
-        return matrix_at(s, panel) + k_offset * s->k_stride * s->bytes;
+        return matrix_at(j, s, panel) + k_offset * s->k_stride * s->bytes;
     }
     *line_stride = s->k_inner ? s->k : 1;
     *k_stride = s->k_inner ? 1 : s->line;

@@ -16,10 +16,13 @@
  *        | -> -> -> -> -> -> |  the next ones: each panel's sums go on where they were left
  *
  * An element's sum is made in the same order as in a block. Of types that kernels do not know, B is
- * converted as it is loaded, if it is f16 or bf16 in whole panels and no sum ends; else piece by
- * piece, which stay in L1. A C of such a type is kept beside it meanwhile. */
+ * converted as it is loaded, if that is in whole panels and no sum ends; else piece by piece, which
+ * stay in L1. A C of such a type is kept beside it meanwhile.
+ *
+ * A packed B comes block of k by block, whose panels are read from end to end: for few rows,
+ * several of them side by side. */
 typedef struct stream {
-    int converts, copies_a;
+    int copies_a;
     int64_t a_bytes, b_bytes, c_bytes; /* of elements */
     char *c, *beside;                  /* C of the block, and where its sums of f32 wait */
     int64_t columns;
@@ -39,19 +42,35 @@ static void read_a(const tg_job *j, const team *t, const stream *x, const char *
     s->a_row = s->k;
 }
 
-/* Is it read where it is? */
-static int read_b(const tg_job *j, const team *t, const stream *x, const char *b, tg_step *s)
+/* Where B's columns from n on are at k, and its strides. */
+static void find_columns(const tg_job *j, const stream *x, const char *b, int64_t k, int64_t n,
+                         tg_step *s)
 {
     const tg_problem *p = j->p;
-    s->b = b;
+    const int64_t line = j->tile.thread.n, block = tg_round_down(k, j->tile.block.k);
+    const int64_t block_k = tg_min(j->tile.block.k, p->k - block);
     s->b_row = p->b.row_stride;
+    s->b = b + (k * s->b_row + n) * x->b_bytes;
+    if (!(p->flags & TG_B_PACKED))
+        return;
+    s->b_row = line;
+    s->b_next = line * block_k;
+    s->b = b + sizeof(tg_packed) +
+           (block * tg_round_up(p->n, line) + n * block_k + (k - block) * line) * x->b_bytes;
+}
+
+/* Is it read where it is? */
+static int read_b(const tg_job *j, const team *t, const stream *x, const char *b, int64_t k,
+                  int64_t n, tg_step *s)
+{
+    const int64_t line = j->tile.thread.n;
+    find_columns(j, x, b, k, n, s);
     s->b_type = tg_is_stream(s, j->kernel.columns) ? j->stream_type : (tg_type)0;
-    if (!x->converts || s->b_type)
+    if (!j->converts || s->b_type)
         return 1;
-    j->isa->widen[p->b.type - 1](t->b, j->tile.thread.n, 1, b, p->b.row_stride, 1, s->k,
-                                 s->columns);
+    j->isa->widen[j->p->b.type - 1](t->b, line, 1, s->b, s->b_row, 1, s->k, s->columns);
     s->b = t->b;
-    s->b_row = j->tile.thread.n;
+    s->b_row = line;
     return 0;
 }
 
@@ -103,6 +122,24 @@ static coming find_lot(const tg_job *j, tg_item item, range cols, int64_t n, int
     return (coming){.at = (const char *)item.b + k * row + n * bytes, .left = left, .next = row};
 }
 
+/* Sums that were left are all that C waits for. */
+static void take_sums(const tg_job *j, void (*run)(const tg_step *), tg_step s, char *c, char *sums,
+                      int64_t columns)
+{
+    const int64_t panel = j->tile.thread.n;
+    s.k = 0;
+    s.begins_with_sums = 1;
+    s.leaves_sums = 0;
+    s.coming = NULL;
+    for (int64_t at = 0; at < columns; at += panel * (1 + s.more)) {
+        s.columns = (int)tg_min(panel, columns - at);
+        s.more = tg_max(0, (columns - at) / panel - 1);
+        s.c = c + at * j->sum_bytes;
+        s.sums = sums + at * j->sum_bytes;
+        run_rows(j, run, s, 1);
+    }
+}
+
 /* All tiles of rows with one panel of B, which stays in L1, as their sums do side by side. */
 static void run_down(const tg_job *j, tg_step s, coming *x)
 {
@@ -137,10 +174,12 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
     const int is_apart = j->splits > 1 && (ks.begin > 0 || j->is_c_beside);
     const int is_in_lots = j->fetching == TG_FETCHES_LOTS;
     const tg_problem *p = j->p;
+    const int is_packed = (p->flags & TG_B_PACKED) != 0;
     const int64_t bytes = j->sum_bytes, block_k = j->slice;
     const int in_rows = tg_takes_words_in_rows(j->tile), takes_all = in_rows || j->tile.inst.m > 1;
-    const int64_t rows_at_once =
-        j->words && !in_rows ? tg_max(TG_STREAMED_WORDS, j->tile.inst.k) : j->stream_rows;
+    const int64_t rows_at_once = is_packed              ? block_k
+                                 : j->words && !in_rows ? tg_max(TG_STREAMED_WORDS, j->tile.inst.k)
+                                                        : j->stream_rows;
     const int64_t panel = takes_all  ? j->tile.block.n
                           : j->words ? TG_STREAM_PANEL
                                      : j->tile.thread.n;
@@ -149,8 +188,7 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                 .b_bytes = (int64_t)tg_type_size(p->b.type),
                 .c_bytes = (int64_t)tg_type_size(p->c.type),
                 .beside = t->sums + j->plane};
-    x.converts = x.a_bytes != j->bytes;
-    x.copies_a = x.converts || (p->a.col_stride != 1 && !j->words) || j->goes_down;
+    x.copies_a = j->converts || (p->a.col_stride != 1 && !j->words) || j->goes_down;
     tg_step s = {.a_col = 1,
                  .c_row = j->is_c_beside ? j->sums_row : p->c.row_stride,
                  .sums_row = is_apart ? j->apart_row : j->sums_row,
@@ -175,19 +213,22 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
             const int64_t k_end = tg_min(p->k, tg_round_down(k, block_k) + block_k);
             char *const sums = is_apart ? sums_apart(j, t, k / block_k) + n * bytes : t->sums;
             s.k = tg_min(rows_at_once, k_end - k);
-            if (j->stream_type && k + s.k == k_end && s.k > TG_STREAMED)
+            if (is_packed && s.k >= TG_STREAMED)
+                s.k = tg_round_down(s.k, TG_STREAMED);
+            else if (j->stream_type && k + s.k == k_end && s.k > TG_STREAMED)
                 s.k = tg_round_down(s.k - 1, TG_STREAMED); /* a sum ends in a short piece */
             s.begins_with_sums = k % block_k > 0;
-            s.leaves_sums = is_apart || k + s.k < k_end;
+            const int ends = k + s.k == k_end;
+            s.leaves_sums = is_apart || !ends || (is_packed && s.k % TG_STREAMED == 0);
             s.beta = j->add ? 0 : k < block_k ? p->beta : 1;
             read_a(j, t, &x, item.a, k, &s);
             coming lot = k + s.k < p->k ? find_lot(j, item, cols, n, k + s.k)
                                         : find_lot(j, item, cols, n_end, 0);
             for (int64_t at = n; at < n_end; at += panel * (1 + s.more)) {
-                s.columns = (int)tg_min(panel, n_end - at);
-                const int is_there = read_b(
-                    j, t, &x, (const char *)item.b + (k * p->b.row_stride + at) * x.b_bytes, &s);
-                const int runs_on = is_there && !j->words && !j->goes_down;
+                s.columns = (int)(is_packed && s.leaves_sums ? panel : tg_min(panel, n_end - at));
+                const int is_there = read_b(j, t, &x, item.b, k, at, &s);
+                const int runs_on = is_there && !j->words && !j->goes_down &&
+                                    (!is_packed || j->rows.tall + j->rows.low == 1);
                 s.more = runs_on ? tg_max(0, (n_end - at) / panel - 1) : 0;
                 s.c = c + (at - n) * (s.is_c_short ? x.c_bytes : bytes);
                 s.sums = sums + (at - n) * (j->goes_down ? p->m : 1) * bytes;
@@ -208,8 +249,10 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
                 }
                 run_rows(j, run, s, x.b_bytes);
             }
-            if (!s.leaves_sums)
-                finish_slice(j, &x, k < block_k, k + s.k == p->k);
+            if (ends && s.leaves_sums && !is_apart)
+                take_sums(j, run, s, c, sums, x.columns);
+            if (ends && !is_apart)
+                finish_slice(j, &x, k < block_k, k_end == p->k);
         }
     }
 }
