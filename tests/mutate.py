@@ -243,7 +243,6 @@ MUTATIONS = [
     ("packed streams: a block of k is the first", STREAMS, "(block * tg_round_up(p->n, line) +", "(0 * tg_round_up(p->n, line) +"),
     ("packed streams: what k ends with is the first", STREAMS, "(k - block) * line)", "0 * line)"),
     ("packed streams: sums that were left stay there", STREAMS, "if (ends && s.leaves_sums && !is_apart)", "if (0)"),
-    ("packed streams: rows below the first tile run on as well", STREAMS, "(!is_packed || j->rows.tall + j->rows.low == 1)", "(!is_packed || j->rows.tall + j->rows.low < 9)"),
     ("packed streams: those of narrow tilings too", JOB, "j->kernel.columns == t->thread.n && ", ""),
     ("packed streams: a slice that is not a block too", JOB, "j->slice == t->block.k &&", "1 &&"),
     ("packed streams: sums have room for columns alone", JOB, "tg_round_up(columns, b_packed ? t->thread.n : TG_STREAM_PANEL) + 16", "columns"),
