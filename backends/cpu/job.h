@@ -1,94 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is to be done for a problem and its plan: which of the ways of direct.h, streams.h and
- * loops.h takes it, into how many strips C is cut, and what memory that takes. All that a call can
- * know before it starts is found here, once. */
+ * What is to be done for a problem and its plan: which way takes it (ways.h), into how many strips
+ * C is cut, how memory is read, and how much of it is needed. All that a call can know before it
+ * starts is found here, once. */
 #ifndef TG_CPU_JOB_H
 #define TG_CPU_JOB_H
 
 #include <math.h>
 
-#include "loops.h"
-#include "streams.h"
+#include "ways.h"
 
 /* A block of less than this is too little to share, unless it is all there is. */
 static const double shared_flops = 2e6;
 
-/* Can the kernel read and write all of it where it is, columns as ragged as they are, or B copied?
- */
-static int is_in_place_whole(const tg_job *j)
+/* Does the plan say how C is cut? */
+static int is_cut(const tg_job *j)
 {
-    const tg_problem *p = j->p;
-    return j->plan->a_in_place && (j->plan->b_in_place || j->copies_b) && p->c.type == p->a.type &&
-           (j->tile.form == TG_OUTER ? p->a.col_stride == 1 : p->a.row_stride == 1);
+    return tg_is_cut(j->plan) && !j->turned && !j->is_streamed && j->p->k > 0;
 }
 
-/* Do few rows read a B panel by panel that is not near? Kernels fetch it then, and C. */
-static int is_b_for_few(const tg_job *j, const tg_limits *l)
+/* With nothing to stage together, or too little, each thread takes a strip of its own; but of many
+ * items whole ones. Strips end where tiles do, or, if nothing keeps them from it, where finer
+ * grains do. */
+static void find_strips(tg_job *j)
 {
+    enum { MANY = 16 }; /* for a thread: one more or less is no matter */
     const tg_problem *p = j->p;
-    return p->m <= tg_stream_rows(p, j->plan, l) && tg_reads_panels(p, j->plan, l) &&
-           tg_exceeds(l->l2 / 4, p->n, p->k, j->bytes);
-}
-
-/* Is it so small, or flat, that all columns are gone through once, and all rows with each panel of
- * them? */
-static int is_direct(const tg_job *j, const tg_limits *l)
-{
-    const tg_problem *p = j->p;
+    const tg_plan *plan = j->plan;
     const tg_tile *t = &j->tile;
-    const int64_t quarter = l->l2 / 4 / j->bytes;
-    const int is_a_near = p->m <= t->block.m || p->n <= t->thread.n || p->k <= quarter / p->m;
-    const int is_b_near = p->n <= t->warp.n || p->k <= quarter / p->n || is_b_for_few(j, l);
-    return (p->b.col_stride == 1 || j->copies_b) && p->c.col_stride == 1 &&
-           j->turned != TG_TURNED_A && is_in_place_whole(j) &&
-           (j->is_flat || (is_a_near && is_b_near));
-}
-
-/* Few rows and a packed B: are its panels read as streams? They are if they are converted on their
- * way, which is done for each tile of rows; or if they are so narrow that several are read side by
- * side. */
-static int streams_panels(const tg_job *j, const tg_limits *l)
-{
-    const tg_tile *t = &j->tile;
-    const int64_t sums = j->p->m * t->thread.n / t->vec;
-    const int is_woven = !j->converts && l->vec_bytes == 32 && 2 * sums <= l->registers - 4;
-    const int64_t tiles = j->stream_type ? (l->vec_bytes == 32 ? 6 : 2) : is_woven;
-    return !j->words && t->form == TG_OUTER && t->stages == 1 && j->slice == t->block.k &&
-           j->kernel.columns == t->thread.n && j->p->m <= tg_min(tiles * t->thread.m, t->block.m);
-}
-
-/* Are there few rows, and columns that are read in streams, where they are or converted? Of A there
- * is room for what is copied. */
-static int is_streamed(const tg_job *j, const tg_limits *l)
-{
-    const tg_problem *p = j->p;
-    if (p->flags & TG_B_PACKED)
-        return streams_panels(j, l);
-    if (j->is_direct || (p->flags & TG_PACKED) || p->b.col_stride != 1 || j->turned == TG_TURNED_A)
-        return 0;
-    if (j->words)
-        return tg_streams_words(p, j->tile, l);
-    const int is_read = !j->converts && j->plan->b_in_place && p->c.type == p->a.type;
-    return j->tile.form == TG_OUTER && p->m <= tg_stream_rows(p, j->plan, l) &&
-           p->m <= j->tile.block.m &&
-           (j->tile.stages == 1 ? j->converts || is_read : is_in_place_whole(j));
-}
-
-/* Are there a few lines, and can they be multiplied so? */
-static tg_turned turned_of(const tg_job *j)
-{
-    const tg_problem *p = j->p;
-    if (j->words)
-        return j->words->lines && tg_turns_words(p, j->tile) ? TG_TURNED_B : TG_NOT_TURNED;
-    const int is_read = j->stream_type || !j->converts;
-    const int in_word = j->stream_type ? 4 / (int)tg_type_size(j->stream_type) : 1;
-    const int parts_words = j->slice % in_word && p->k > j->slice;
-    const int takes = is_read && !parts_words && j->tile.form == TG_OUTER && j->tile.stages == 1 &&
-                      j->tile.slices == 1 && j->kernel.grain;
-    return takes
-               ? tg_turned_of(p, j->isa->kernels[tg_cpu_kind(p->a.type)]->turned_columns, j->slice)
-               : TG_NOT_TURNED;
+    const int a_packed = (p->flags & TG_A_PACKED) != 0, b_packed = (p->flags & TG_B_PACKED) != 0;
+    const int streams = j->turned || j->is_streamed, is_turned_a = j->turned == TG_TURNED_A;
+    const int in_place = streams || j->widens ||
+                         ((plan->a_in_place || a_packed) &&
+                          (plan->b_in_place || b_packed || j->copies_b) && j->kernel.grain);
+    const int is_own = in_place || is_cut(j);
+    const int is_fine = is_own && j->kernel.grain && !j->words && !j->stream_type && !j->converts;
+    tg_mn grain = is_own ? t->thread : (tg_mn){t->block.m, t->block.n};
+    if (is_turned_a && !j->words)
+        grain.m = t->vec;
+    const tg_mn fine = {is_fine && !a_packed && !is_turned_a ? 1 : grain.m,
+                        is_fine && !b_packed ? t->vec : grain.n};
+    const int64_t pieces_m = tg_ceil_div(p->m, grain.m);
+    const int64_t pieces_n = tg_ceil_div(p->n, streams ? fine.n : grain.n);
+    const int is_of_rows = streams ? is_turned_a : pieces_m >= pieces_n;
+    if (is_cut(j))
+        j->strips =
+            (tg_mn){(int)tg_min(plan->strips.m, pieces_m), (int)tg_min(plan->strips.n, pieces_n)};
+    else if (p->k > 0 && j->splits == 1 && p->batch < MANY * plan->threads &&
+             (in_place ||
+              2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads))
+        *(is_of_rows ? &j->strips.m : &j->strips.n) =
+            (int)tg_min(plan->threads, is_of_rows ? pieces_m : pieces_n);
+    j->grain.m = tg_strip_grain(p->m, j->strips.m, grain.m, fine.m);
+    j->grain.n = tg_strip_grain(p->n, j->strips.n, grain.n, fine.n);
+    j->pieces_m = tg_ceil_div(p->m, j->grain.m);
+    j->pieces_n = tg_ceil_div(p->n, j->grain.n);
+    j->cells = p->batch * j->strips.m * j->strips.n;
+    j->is_each_alone = j->cells >= plan->threads || is_cut(j) || j->is_direct || streams;
 }
 
 /* That a thread has: of blocks of k, as many elements as if it had all of it. */
@@ -203,6 +171,40 @@ static int64_t stream_rows_of(const tg_job *j, const tg_limits *l)
     return j->fetching == TG_FETCHES_BELOW ? 4 * TG_STREAMED : 2 * TG_STREAMED;
 }
 
+/* A matrix of so many lines. */
+static tg_distance distance_of(int64_t lines, int64_t k, const tg_input *x, const tg_limits *l)
+{
+    const int64_t bytes = (int64_t)tg_type_size(x->type);
+    if (tg_is_beyond_caches(lines, k, bytes, l))
+        return TG_IN_MEMORY;
+    return tg_exceeds(l->l2 / 2, lines, k, bytes) ? TG_IN_CACHES : TG_IN_L2;
+}
+
+/* How memory is read: what is fetched, and how much of B a stream has at a time. */
+static void find_reading(tg_job *j, const tg_limits *l)
+{
+    const tg_problem *p = j->p;
+    const tg_tile *t = &j->tile;
+    const int64_t line = p->flags & TG_B_PACKED ? t->thread.n : TG_STREAM_PANEL;
+    j->ahead = j->turned ? turned_run(j, l) : 0;
+    j->fetching = fetching_of(j, l);
+    j->goes_down = may_go_down(j, l) && j->fetching;
+    if (j->fetching == TG_FETCHES_LOTS)
+        j->tile.block.n = (int)columns_of_lot(j);
+    else if (j->fetching == TG_FETCHES_BELOW) /* a page at a time: sums of more are not near */
+        j->tile.block.n = (int)tg_round_down(PAGE / j->bytes, t->thread.n);
+    else if (j->is_streamed) /* along its rows as far as the sums of all columns stay near */
+        j->tile.block.n = (int)tg_max(
+            t->block.n, tg_round_down(l->l2 / 4 / j->sum_bytes / tg_max(p->m, 1), line));
+    j->stream_rows = stream_rows_of(j, l);
+    j->is_near = is_stream_near(j, l);
+    j->packs_late = j->kernel.grain && tg_packs_late(p, j->plan, l);
+    j->fetches_late = tg_fetches_late(l);
+    j->fetches_rows = j->kernel.grain && tg_fetches_rows(p, j->plan, l);
+    j->a_from = distance_of(p->m, p->k, &p->a, l);
+    j->b_from = distance_of(p->n, p->k, &p->b, l);
+}
+
 /* Of small items in a row that come from beyond L2, each is fetched while the one before it is
  * multiplied. */
 static void fetch_items(tg_job *j, const tg_limits *l)
@@ -219,6 +221,37 @@ static void fetch_items(tg_job *j, const tg_limits *l)
     j->next_b = (int64_t)fmin(LINE, b * bytes / steps);
 }
 
+/* What all steps without a loop nest have in common; and those that are all of an item. */
+static void find_steps(tg_job *j, const tg_limits *l)
+{
+    const tg_problem *p = j->p;
+    const tg_tile *t = &j->tile;
+    const int is_c_copied = (int64_t)tg_type_size(p->c.type) < j->sum_bytes || j->add;
+    const int64_t copied_row =
+        !j->widens || p->n > 2 * TG_STREAM_PANEL    ? tg_round_up(p->n, TG_STREAM_PANEL) + 16
+        : p->n < 2 * t->vec && j->kernel.grain == 1 ? p->n /* so that all is one row */
+                                                    : tg_round_up(p->n, t->vec);
+    j->step = (tg_step){.k = p->k,
+                        .a_row = j->widens ? p->k : p->a.row_stride,
+                        .a_col = j->widens ? 1 : p->a.col_stride,
+                        .b_row = j->copies_b || j->widens ? copied_row : p->b.row_stride,
+                        .c_row = j->widens && is_c_copied ? copied_row : p->c.row_stride};
+    if (!tg_is_near(p, t->thread.m + t->thread.n, j->bytes, l) ||
+        (!j->is_flat && is_b_for_few(j, l)))
+        set_fetching(&j->step);
+    j->rows = rows_of(p->m, t->thread.m);
+    if (j->is_direct)
+        fetch_items(j, l);
+    j->is_step = j->is_direct && !j->copies_b && !j->widens && p->k <= j->slice &&
+                 j->cells == p->batch && p->n <= t->thread.n;
+    if (!j->is_step)
+        return;
+    j->step.columns = (int)p->n;
+    j->low_step = j->step;
+    go_down(&j->step, j->rows.tall, j->rows.height);
+    go_down(&j->low_step, j->rows.low, j->rows.height - 1);
+}
+
 /* If the few lines do not lie along k, or are of another type, they are copied; or words are made
  * of them. */
 static int64_t turned_bytes(const tg_job *j)
@@ -232,61 +265,62 @@ static int64_t turned_bytes(const tg_job *j)
                : tg_round_up((is_b ? p->m : p->n) * p->k * j->bytes, 64);
 }
 
-/* Does the plan say how C is cut? */
-static int is_cut(const tg_job *j)
+/* Room for what is staged, copied or converted of A and B. */
+static void find_room(tg_job *j)
 {
-    return tg_is_cut(j->plan) && !j->turned && !j->is_streamed && j->p->k > 0;
-}
-
-/* With nothing to stage together, or too little, each thread takes a strip of its own; but of many
- * items whole ones. Strips end where tiles do, or, if nothing keeps them from it, where finer
- * grains do. */
-static void find_strips(tg_job *j)
-{
-    enum { MANY = 16 }; /* for a thread: one more or less is no matter */
     const tg_problem *p = j->p;
-    const tg_plan *plan = j->plan;
     const tg_tile *t = &j->tile;
-    const int a_packed = (p->flags & TG_A_PACKED) != 0, b_packed = (p->flags & TG_B_PACKED) != 0;
-    const int streams = j->turned || j->is_streamed, is_turned_a = j->turned == TG_TURNED_A;
-    const int in_place = streams || j->widens ||
-                         ((plan->a_in_place || a_packed) &&
-                          (plan->b_in_place || b_packed || j->copies_b) && j->kernel.grain);
-    const int is_own = in_place || is_cut(j);
-    const int is_fine = is_own && j->kernel.grain && !j->words && !j->stream_type && !j->converts;
-    tg_mn grain = is_own ? t->thread : (tg_mn){t->block.m, t->block.n};
-    if (is_turned_a && !j->words)
-        grain.m = t->vec;
-    const tg_mn fine = {is_fine && !a_packed && !is_turned_a ? 1 : grain.m,
-                        is_fine && !b_packed ? t->vec : grain.n};
-    const int64_t pieces_m = tg_ceil_div(p->m, grain.m);
-    const int64_t pieces_n = tg_ceil_div(p->n, streams ? fine.n : grain.n);
-    const int is_of_rows = streams ? is_turned_a : pieces_m >= pieces_n;
-    if (is_cut(j))
-        j->strips =
-            (tg_mn){(int)tg_min(plan->strips.m, pieces_m), (int)tg_min(plan->strips.n, pieces_n)};
-    else if (p->k > 0 && j->splits == 1 && p->batch < MANY * plan->threads &&
-             (in_place ||
-              2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads))
-        *(is_of_rows ? &j->strips.m : &j->strips.n) =
-            (int)tg_min(plan->threads, is_of_rows ? pieces_m : pieces_n);
-    j->grain.m = tg_strip_grain(p->m, j->strips.m, grain.m, fine.m);
-    j->grain.n = tg_strip_grain(p->n, j->strips.n, grain.n, fine.n);
-    j->pieces_m = tg_ceil_div(p->m, j->grain.m);
-    j->pieces_n = tg_ceil_div(p->n, j->grain.n);
+    const int64_t k_bytes = t->block.k * j->bytes;
+    const int is_taken = !j->converts; /* what is packed, as it is */
+    j->a_bytes = tg_round_up(tg_round_up(t->block.m, t->thread.m) * k_bytes, 64);
+    j->b_bytes = tg_round_up(tg_round_up(t->block.n, t->thread.n) * k_bytes, 64);
+    if (j->turned || j->is_direct) {
+        j->a_bytes = j->turned   ? turned_bytes(j)
+                     : j->widens ? tg_round_up(p->m * p->k * j->bytes, 64)
+                                 : 0;
+        j->b_bytes = j->copies_b || j->widens ? p->k * j->step.b_row * j->bytes : 0;
+    } else if (p->flags & TG_A_PACKED) {
+        j->a_bytes = is_taken ? 0 : j->a_bytes;
+    } else if (p->flags & TG_B_PACKED) {
+        j->b_bytes = j->is_streamed ? TG_STREAMED * t->thread.n * j->bytes /* what k ends with */
+                     : is_taken     ? 0
+                                    : j->b_bytes;
+    }
 }
 
-/* A matrix of so many lines. */
-static tg_distance distance_of(int64_t lines, int64_t k, const tg_input *x, const tg_limits *l)
+/* And for sums that are not in C. */
+static void find_sums(tg_job *j)
 {
-    const int64_t bytes = (int64_t)tg_type_size(x->type);
-    if (tg_is_beyond_caches(lines, k, bytes, l))
-        return TG_IN_MEMORY;
-    return tg_exceeds(l->l2 / 2, lines, k, bytes) ? TG_IN_CACHES : TG_IN_L2;
+    const tg_problem *p = j->p;
+    const tg_tile *t = &j->tile;
+    const int is_short = (int64_t)tg_type_size(p->c.type) < j->sum_bytes;
+    const int is_turned = j->fetches_rows && p->c.col_stride != 1;
+    if (j->widens)
+        j->sums_bytes = tg_round_up(p->m * j->step.b_row * j->bytes, 64);
+    if (j->is_streamed || ((is_short || is_turned) && p->k > j->slice && !j->is_direct)) {
+        const int64_t rows = tg_ceil_div(j->pieces_m, j->strips.m) * j->grain.m;
+        const int64_t columns = j->goes_down ? t->block.n : tg_min(t->block.n, p->n);
+        const int64_t line = p->flags & TG_B_PACKED ? t->thread.n : TG_STREAM_PANEL;
+        /* A line more than panels, so that rows do not share a cache set. */
+        j->sums_row = tg_round_up(columns, line) + 16;
+        const int rounds = is_short && j->words && j->words->writes_short && p->k <= j->slice;
+        j->is_c_beside =
+            j->is_streamed && (j->add || p->c.col_stride != 1 || (is_short && !rounds));
+        const int64_t planes = j->is_c_beside ? 2 : 1;
+        j->plane = (j->is_streamed && j->words ? tg_max(rows, TG_STREAM_ROWS) : rows) *
+                   j->sums_row * j->sum_bytes;
+        j->sums_bytes = tg_round_up(planes * j->plane, 64);
+    }
+    if (j->splits > 1) {
+        j->apart_row = tg_round_up(p->n, TG_STREAM_PANEL) + 16;
+        j->apart_bytes =
+            tg_round_up(tg_round_up(p->m, t->inst.m) * j->apart_row * j->sum_bytes, 64);
+    }
 }
 
-static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
-                     const tg_plan *plan)
+/* What a problem and its plan say themselves. */
+static tg_job begin_job(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
+                        const tg_plan *plan)
 {
     const int is_f64 = tg_cpu_kind(p->a.type);
     tg_job j = {.p = p,
@@ -297,12 +331,11 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
                 .add = p->c.type == TG_I32 && plan->tile.inst.k == 1 ? isa->add : NULL,
                 .bytes = tg_kernel_bytes(p->a.type, *l, plan->tile),
                 .sum_bytes = is_f64 ? sizeof(double) : sizeof(float),
-                .strips = {1, 1},
-                .splits = 1};
-    const int a_packed = (p->flags & TG_A_PACKED) != 0, b_packed = (p->flags & TG_B_PACKED) != 0;
+                .strips = {1, 1}};
     if (p->batch > 1) {
-        j.a_item = a_packed ? 0 : p->a.batch_stride * (int64_t)tg_type_size(p->a.type);
-        j.b_item = b_packed ? 0 : p->b.batch_stride * (int64_t)tg_type_size(p->b.type);
+        const int is_a = !(p->flags & TG_A_PACKED), is_b = !(p->flags & TG_B_PACKED);
+        j.a_item = is_a * p->a.batch_stride * (int64_t)tg_type_size(p->a.type);
+        j.b_item = is_b * p->b.batch_stride * (int64_t)tg_type_size(p->b.type);
         j.c_item = p->c.batch_stride * (int64_t)tg_type_size(p->c.type);
     }
     const tg_tile *t = &j.tile;
@@ -318,95 +351,19 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     j.slice = tg_ceil_div(t->block.k, t->slices);
     if (j.add)
         j.slice = tg_min(j.slice, tg_exact_k(p->a.type, p->b.type));
-    j.a_bytes =
-        tg_round_up((int64_t)tg_round_up(t->block.m, t->thread.m) * t->block.k * j.bytes, 64);
-    j.b_bytes =
-        tg_round_up((int64_t)tg_round_up(t->block.n, t->thread.n) * t->block.k * j.bytes, 64);
-    const int takes_all = j.kernel.grain && p->n % j.kernel.grain == 0;
-    const int is_ragged = takes_all && !(p->flags & TG_PACKED);
-    j.is_flat = p->k <= TG_FLAT_K && p->n > t->thread.n;
-    j.turned = turned_of(&j);
-    j.copies_b = t->stages == 1 && t->slices == 1 && !j.turned && tg_copies_b(p, plan, l);
-    j.widens = is_ragged && tg_widens(p, l) && !j.words && !j.turned && t->form == TG_OUTER &&
-               t->stages == 1 && t->slices == 1;
-    j.is_direct = j.widens || (is_ragged && is_direct(&j, l));
-    j.copies_b = j.copies_b && j.is_direct;
-    j.is_streamed = takes_all && is_streamed(&j, l);
-    const int64_t copied_row =
-        !j.widens || p->n > 2 * TG_STREAM_PANEL    ? tg_round_up(p->n, TG_STREAM_PANEL) + 16
-        : p->n < 2 * t->vec && j.kernel.grain == 1 ? p->n /* so that all is one row */
-                                                   : tg_round_up(p->n, t->vec);
-    if (j.turned || j.is_direct) {
-        j.a_bytes = j.turned ? turned_bytes(&j) : 0;
-        j.b_bytes = j.copies_b || j.widens ? p->k * copied_row * j.bytes : 0;
-    }
-    if (j.widens) {
-        j.a_bytes = tg_round_up(p->m * p->k * j.bytes, 64);
-        j.sums_bytes = tg_round_up(p->m * copied_row * j.bytes, 64);
-    }
-    j.a_bytes = a_packed && !j.converts ? 0 : j.a_bytes;
-    if (b_packed && (j.is_streamed || !j.converts))
-        j.b_bytes = j.is_streamed ? TG_STREAMED * t->thread.n * j.bytes : 0; /* what k ends with */
-    j.splits = j.is_streamed ? plan->splits : 1;
+    return j;
+}
+
+static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
+                     const tg_plan *plan)
+{
+    tg_job j = begin_job(isa, l, p, plan);
+    find_way(&j, l);
     find_strips(&j);
-    j.ahead = j.turned ? turned_run(&j, l) : 0;
-    j.fetching = fetching_of(&j, l);
-    j.goes_down = may_go_down(&j, l) && j.fetching;
-    if (j.fetching == TG_FETCHES_LOTS)
-        j.tile.block.n = (int)columns_of_lot(&j);
-    else if (j.fetching == TG_FETCHES_BELOW) /* a page at a time: sums of more are not near */
-        j.tile.block.n = (int)tg_round_down(PAGE / j.bytes, t->thread.n);
-    else if (j.is_streamed) /* along its rows as far as the sums of all columns stay near */
-        j.tile.block.n =
-            (int)tg_max(t->block.n, tg_round_down(l->l2 / 4 / j.sum_bytes / tg_max(p->m, 1),
-                                                  b_packed ? t->thread.n : TG_STREAM_PANEL));
-    j.cells = p->batch * j.strips.m * j.strips.n;
-    j.is_each_alone =
-        j.cells >= plan->threads || is_cut(&j) || j.is_direct || j.is_streamed || j.turned;
-    const int is_short = (int64_t)tg_type_size(p->c.type) < j.sum_bytes;
-    j.step = (tg_step){.k = p->k,
-                       .a_row = j.widens ? p->k : p->a.row_stride,
-                       .a_col = j.widens ? 1 : p->a.col_stride,
-                       .b_row = j.copies_b || j.widens ? copied_row : p->b.row_stride,
-                       .c_row = j.widens && (is_short || j.add) ? copied_row : p->c.row_stride};
-    if (!tg_is_near(p, t->thread.m + t->thread.n, j.bytes, l) ||
-        (!j.is_flat && is_b_for_few(&j, l)))
-        set_fetching(&j.step);
-    j.rows = rows_of(p->m, t->thread.m);
-    if (j.is_direct)
-        fetch_items(&j, l);
-    j.is_step = j.is_direct && !j.copies_b && !j.widens && p->k <= j.slice && j.cells == p->batch &&
-                p->n <= t->thread.n;
-    if (j.is_step) {
-        j.step.columns = (int)p->n;
-        j.low_step = j.step;
-        go_down(&j.step, j.rows.tall, j.rows.height);
-        go_down(&j.low_step, j.rows.low, j.rows.height - 1);
-    }
-    j.stream_rows = stream_rows_of(&j, l);
-    j.is_near = is_stream_near(&j, l);
-    j.packs_late = j.kernel.grain && tg_packs_late(p, plan, l);
-    j.fetches_late = tg_fetches_late(l);
-    j.fetches_rows = j.kernel.grain && tg_fetches_rows(p, plan, l);
-    j.a_from = distance_of(p->m, p->k, &p->a, l);
-    j.b_from = distance_of(p->n, p->k, &p->b, l);
-    const int is_turned = j.fetches_rows && p->c.col_stride != 1;
-    if (j.is_streamed || ((is_short || is_turned) && p->k > j.slice && !j.is_direct)) {
-        const int64_t rows = tg_ceil_div(j.pieces_m, j.strips.m) * j.grain.m;
-        /* A line more than panels, so that rows do not share a cache set. */
-        const int64_t columns = j.goes_down ? t->block.n : tg_min(t->block.n, p->n);
-        j.sums_row = tg_round_up(columns, b_packed ? t->thread.n : TG_STREAM_PANEL) + 16;
-        const int rounds = is_short && j.words && j.words->writes_short && p->k <= j.slice;
-        j.is_c_beside = j.is_streamed && (j.add || p->c.col_stride != 1 || (is_short && !rounds));
-        const int64_t planes = j.is_c_beside ? 2 : 1;
-        j.plane = (j.is_streamed && j.words ? tg_max(rows, TG_STREAM_ROWS) : rows) * j.sums_row *
-                  j.sum_bytes;
-        j.sums_bytes = tg_round_up(planes * j.plane, 64);
-    }
-    if (j.splits > 1) {
-        j.apart_row = tg_round_up(p->n, TG_STREAM_PANEL) + 16;
-        j.apart_bytes = tg_round_up(tg_round_up(p->m, t->inst.m) * j.apart_row * j.sum_bytes, 64);
-    }
+    find_steps(&j, l);
+    find_room(&j);
+    find_reading(&j, l);
+    find_sums(&j);
     return j;
 }
 

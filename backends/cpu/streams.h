@@ -22,36 +22,106 @@
  * A packed B comes block of k by block, whose panels are read from end to end: for few rows,
  * several of them side by side. */
 typedef struct stream {
-    int copies_a;
+    const tg_job *j;
+    const team *t;
+    tg_item item;
+    void (*run)(const tg_step *);
+    int takes_all; /* does it take all rows, and all columns of a block? */
+    int copies_a, is_packed;
+    int is_apart;                      /* are the sums of these k left for others to add? */
     int64_t a_bytes, b_bytes, c_bytes; /* of elements */
-    char *c, *beside;                  /* C of the block, and where its sums of f32 wait */
-    int64_t columns;
+    int64_t panel, rows_at_once;
+    range all, cols; /* columns, and those of the block */
+    char *c, *in_c;  /* the block's C as kernels have it, and as it is */
 } stream;
 
-/* What is converted of A, for all panels. */
-static void read_a(const tg_job *j, const team *t, const stream *x, const char *a, int64_t k,
-                   tg_step *s)
+static stream stream_of(const tg_job *j, const team *t, tg_item item, range cols, range ks)
 {
     const tg_problem *p = j->p;
-    s->a = a + k * p->a.col_stride * x->a_bytes;
+    const int in_rows = tg_takes_words_in_rows(j->tile), takes_all = in_rows || j->tile.inst.m > 1;
+    const int is_packed = (p->flags & TG_B_PACKED) != 0;
+    return (stream){.j = j,
+                    .t = t,
+                    .item = item,
+                    .run = j->words ? j->words->stream : j->kernel.run,
+                    .takes_all = takes_all,
+                    .copies_a = j->converts || (p->a.col_stride != 1 && !j->words) || j->goes_down,
+                    .is_packed = is_packed,
+                    .is_apart = j->splits > 1 && (ks.begin > 0 || j->is_c_beside),
+                    .a_bytes = (int64_t)tg_type_size(p->a.type),
+                    .b_bytes = (int64_t)tg_type_size(p->b.type),
+                    .c_bytes = (int64_t)tg_type_size(p->c.type),
+                    .panel = takes_all  ? j->tile.block.n
+                             : j->words ? TG_STREAM_PANEL
+                                        : j->tile.thread.n,
+                    .rows_at_once = is_packed ? j->slice
+                                    : j->words && !in_rows
+                                        ? tg_max(TG_STREAMED_WORDS, j->tile.inst.k)
+                                        : j->stream_rows,
+                    .all = cols};
+}
+
+/* What all its steps have in common. */
+static tg_step step_of(const stream *x)
+{
+    const tg_job *j = x->j;
+    const int is_in_lots = j->fetching == TG_FETCHES_LOTS;
+    return (tg_step){.a_col = 1,
+                     .c_row = j->is_c_beside ? j->sums_row : j->p->c.row_stride,
+                     .sums_row = x->is_apart ? j->apart_row : j->sums_row,
+                     .coming_row = is_in_lots ? LINE : j->p->b.row_stride * x->b_bytes,
+                     .coming_next = x->panel * x->b_bytes,
+                     .b_next = x->panel,
+                     .c_next = x->panel,
+                     .sums_next = x->panel,
+                     .coming_lines = is_in_lots ? 1 : 2,
+                     .is_c_short = !j->is_c_beside && x->c_bytes < j->sum_bytes,
+                     .is_near = j->is_near,
+                     .alpha = j->add ? 1 : j->p->alpha};
+}
+
+/* The next piece of k, up to where sums end. If B is converted, they do so in a short piece; those
+ * of a packed B wait for it even if nothing is left. Do they end? */
+static int begin_piece(const stream *x, int64_t k, tg_step *s)
+{
+    const tg_job *j = x->j;
+    const int64_t left = tg_min(j->p->k - k, j->slice - k % j->slice);
+    s->k = tg_min(x->rows_at_once, left);
+    if (x->is_packed && s->k >= TG_STREAMED)
+        s->k = tg_round_down(s->k, TG_STREAMED);
+    else if (j->stream_type && s->k == left && s->k > TG_STREAMED)
+        s->k = tg_round_down(s->k - 1, TG_STREAMED);
+    s->begins_with_sums = k % j->slice > 0;
+    s->leaves_sums = x->is_apart || s->k < left || (x->is_packed && s->k % TG_STREAMED == 0);
+    s->beta = j->add ? 0 : k < j->slice ? j->p->beta : 1;
+    return s->k == left;
+}
+
+/* What is converted of A, for all panels. */
+static void read_a(const stream *x, int64_t k, tg_step *s)
+{
+    const tg_problem *p = x->j->p;
+    s->a = (const char *)x->item.a + k * p->a.col_stride * x->a_bytes;
     s->a_row = p->a.row_stride;
     if (!x->copies_a)
         return;
-    j->isa->widen[p->a.type - 1](t->a, s->k, 1, s->a, p->a.row_stride, p->a.col_stride, p->m, s->k);
-    s->a = t->a;
+    x->j->isa->widen[p->a.type - 1](x->t->a, s->k, 1, s->a, p->a.row_stride, p->a.col_stride, p->m,
+                                    s->k);
+    s->a = x->t->a;
     s->a_row = s->k;
 }
 
 /* Where B's columns from n on are at k, and its strides. */
-static void find_columns(const tg_job *j, const stream *x, const char *b, int64_t k, int64_t n,
-                         tg_step *s)
+static void find_columns(const stream *x, int64_t k, int64_t n, tg_step *s)
 {
-    const tg_problem *p = j->p;
-    const int64_t line = j->tile.thread.n, block = tg_round_down(k, j->tile.block.k);
-    const int64_t block_k = tg_min(j->tile.block.k, p->k - block);
+    const tg_problem *p = x->j->p;
+    const tg_tile *tile = &x->j->tile;
+    const int64_t line = tile->thread.n, block = tg_round_down(k, tile->block.k);
+    const int64_t block_k = tg_min(tile->block.k, p->k - block);
+    const char *const b = x->item.b;
     s->b_row = p->b.row_stride;
     s->b = b + (k * s->b_row + n) * x->b_bytes;
-    if (!(p->flags & TG_B_PACKED))
+    if (!x->is_packed)
         return;
     s->b_row = line;
     s->b_next = line * block_k;
@@ -60,30 +130,44 @@ static void find_columns(const tg_job *j, const stream *x, const char *b, int64_
 }
 
 /* Is it read where it is? */
-static int read_b(const tg_job *j, const team *t, const stream *x, const char *b, int64_t k,
-                  int64_t n, tg_step *s)
+static int read_b(const stream *x, int64_t k, int64_t n, tg_step *s)
 {
+    const tg_job *j = x->j;
     const int64_t line = j->tile.thread.n;
-    find_columns(j, x, b, k, n, s);
+    find_columns(x, k, n, s);
     s->b_type = tg_is_stream(s, j->kernel.columns) ? j->stream_type : (tg_type)0;
     if (!j->converts || s->b_type)
         return 1;
-    j->isa->widen[j->p->b.type - 1](t->b, line, 1, s->b, s->b_row, 1, s->k, s->columns);
-    s->b = t->b;
+    j->isa->widen[j->p->b.type - 1](x->t->b, line, 1, s->b, s->b_row, 1, s->k, s->columns);
+    s->b = x->t->b;
     s->b_row = line;
     return 0;
 }
 
-/* C has its sums, of a slice of k or of all of it, if they waited beside it. */
-static void finish_slice(const tg_job *j, const stream *x, int is_first, int is_last)
+/* A C that kernels cannot have as it is waits beside it, */
+static void begin_c(stream *x)
 {
+    const tg_job *j = x->j;
     const tg_problem *p = j->p;
+    x->in_c = (char *)x->item.c + x->cols.begin * p->c.col_stride * x->c_bytes;
+    x->c = j->is_c_beside ? x->t->sums + j->plane : x->in_c;
+    if (j->is_c_beside && !x->is_apart && !j->add && p->beta != 0)
+        j->isa->widen[p->c.type - 1](x->c, j->sums_row, 1, x->in_c, p->c.row_stride,
+                                     p->c.col_stride, p->m, x->cols.end - x->cols.begin);
+}
+
+/* and has its sums then, of a slice of k or of all of it. */
+static void finish_c(const stream *x, int is_first, int is_last)
+{
+    const tg_job *j = x->j;
+    const tg_problem *p = j->p;
+    const int64_t columns = x->cols.end - x->cols.begin;
     if (j->add)
-        j->add(x->c, p->c.row_stride, p->c.col_stride, (const float *)(const void *)x->beside,
-               j->sums_row, p->m, x->columns, p->alpha, is_first ? p->beta : 1);
+        j->add(x->in_c, p->c.row_stride, p->c.col_stride, (const float *)(const void *)x->c,
+               j->sums_row, p->m, columns, p->alpha, is_first ? p->beta : 1);
     else if (is_last && j->is_c_beside)
-        j->isa->narrow[p->c.type - 1](x->c, p->c.row_stride, p->c.col_stride, x->beside,
-                                      j->sums_row, 1, p->m, x->columns);
+        j->isa->narrow[p->c.type - 1](x->in_c, p->c.row_stride, p->c.col_stride, x->c, j->sums_row,
+                                      1, p->m, columns);
 }
 
 /* The same columns for all rows, a tile of them at a time: what was read of B is in L1 or L2 then.
@@ -114,32 +198,6 @@ typedef struct coming {
     int64_t left, next;
 } coming;
 
-static coming find_lot(const tg_job *j, tg_item item, range cols, int64_t n, int64_t k)
-{
-    const tg_input *b = &j->p->b;
-    const int64_t bytes = (int64_t)tg_type_size(b->type), row = b->row_stride * bytes;
-    const int64_t left = n < cols.end ? tg_min(j->stream_rows, j->p->k - k) : 0;
-    return (coming){.at = (const char *)item.b + k * row + n * bytes, .left = left, .next = row};
-}
-
-/* Sums that were left are all that C waits for. */
-static void take_sums(const tg_job *j, void (*run)(const tg_step *), tg_step s, char *c, char *sums,
-                      int64_t columns)
-{
-    const int64_t panel = j->tile.thread.n;
-    s.k = 0;
-    s.begins_with_sums = 1;
-    s.leaves_sums = 0;
-    s.coming = NULL;
-    for (int64_t at = 0; at < columns; at += panel * (1 + s.more)) {
-        s.columns = (int)tg_min(panel, columns - at);
-        s.more = tg_max(0, (columns - at) / panel - 1);
-        s.c = c + at * j->sum_bytes;
-        s.sums = sums + at * j->sum_bytes;
-        run_rows(j, run, s, 1);
-    }
-}
-
 /* All tiles of rows with one panel of B, which stays in L1, as their sums do side by side. */
 static void run_down(const tg_job *j, tg_step s, coming *x)
 {
@@ -161,6 +219,68 @@ static void run_down(const tg_job *j, tg_step s, coming *x)
     }
 }
 
+static coming find_lot(const stream *x, int64_t n, int64_t k)
+{
+    const tg_job *j = x->j;
+    const int64_t row = j->p->b.row_stride * x->b_bytes;
+    const int64_t left = n < x->all.end ? tg_min(j->stream_rows, j->p->k - k) : 0;
+    return (coming){
+        .at = (const char *)x->item.b + k * row + n * x->b_bytes, .left = left, .next = row};
+}
+
+/* All columns of the block with a piece of k, panel by panel, or as many as the kernel runs on to.
+ */
+static void run_piece(const stream *x, int64_t k, char *sums, tg_step *s)
+{
+    enum { ALONG = 512 }; /* bytes */
+    const tg_job *j = x->j;
+    const tg_problem *p = j->p;
+    const int64_t c_bytes = s->is_c_short ? x->c_bytes : j->sum_bytes;
+    const int is_one_tile = j->rows.tall + j->rows.low == 1;
+    const int runs_on = !j->words && !j->goes_down && (is_one_tile || !x->is_packed);
+    coming lot =
+        k + s->k < p->k ? find_lot(x, x->cols.begin, k + s->k) : find_lot(x, x->cols.end, 0);
+    for (int64_t n = x->cols.begin; n < x->cols.end; n += x->panel * (1 + s->more)) {
+        const int64_t left = x->cols.end - n, done = n - x->cols.begin;
+        s->columns = (int)(x->is_packed && s->leaves_sums ? x->panel : tg_min(x->panel, left));
+        const int is_there = read_b(x, k, n, s);
+        s->more = is_there && runs_on ? tg_max(0, left / x->panel - 1) : 0;
+        s->c = x->c + done * c_bytes;
+        s->sums = sums + done * (j->goes_down ? p->m : 1) * j->sum_bytes;
+        s->coming = NULL;
+        if (j->fetching == TG_FETCHES_ALONG && is_there)
+            s->coming = (const char *)s->b + ALONG;
+        if (j->fetching == TG_FETCHES_BELOW && is_there && k + 2 * s->k <= p->k)
+            s->coming = (const char *)s->b + s->k * s->coming_row;
+        coming below = {.at = s->coming, .left = s->coming ? 2 : 0, .next = 2 * LINE};
+        if (x->takes_all) {
+            s->rows = (int)p->m;
+            x->run(s);
+        } else if (j->goes_down) {
+            run_down(j, *s, j->fetching == TG_FETCHES_LOTS ? &lot : &below);
+        } else {
+            run_rows(j, x->run, *s, x->b_bytes);
+        }
+    }
+}
+
+/* Sums that were left are all that C waits for. */
+static void take_sums(const stream *x, char *sums, tg_step s)
+{
+    s.k = 0;
+    s.begins_with_sums = 1;
+    s.leaves_sums = 0;
+    s.coming = NULL;
+    for (int64_t n = x->cols.begin; n < x->cols.end; n += x->panel * (1 + s.more)) {
+        const int64_t left = x->cols.end - n, done = n - x->cols.begin;
+        s.columns = (int)tg_min(x->panel, left);
+        s.more = tg_max(0, left / x->panel - 1);
+        s.c = x->c + done * x->j->sum_bytes;
+        s.sums = sums + done * x->j->sum_bytes;
+        run_rows(x->j, x->run, s, x->b_bytes);
+    }
+}
+
 /* Where the sums of a block of k are: not of the first, unless C waits beside. */
 static char *sums_apart(const tg_job *j, const team *t, int64_t block)
 {
@@ -170,89 +290,22 @@ static char *sums_apart(const tg_job *j, const team *t, int64_t block)
 /* Over all of k, or over a block of it whose sums are made apart. */
 static void multiply_streaming(const tg_job *j, const team *t, tg_item item, range cols, range ks)
 {
-    enum { ALONG = 512 }; /* bytes */
-    const int is_apart = j->splits > 1 && (ks.begin > 0 || j->is_c_beside);
-    const int is_in_lots = j->fetching == TG_FETCHES_LOTS;
-    const tg_problem *p = j->p;
-    const int is_packed = (p->flags & TG_B_PACKED) != 0;
-    const int64_t bytes = j->sum_bytes, block_k = j->slice;
-    const int in_rows = tg_takes_words_in_rows(j->tile), takes_all = in_rows || j->tile.inst.m > 1;
-    const int64_t rows_at_once = is_packed              ? block_k
-                                 : j->words && !in_rows ? tg_max(TG_STREAMED_WORDS, j->tile.inst.k)
-                                                        : j->stream_rows;
-    const int64_t panel = takes_all  ? j->tile.block.n
-                          : j->words ? TG_STREAM_PANEL
-                                     : j->tile.thread.n;
-    void (*const run)(const tg_step *) = j->words ? j->words->stream : j->kernel.run;
-    stream x = {.a_bytes = (int64_t)tg_type_size(p->a.type),
-                .b_bytes = (int64_t)tg_type_size(p->b.type),
-                .c_bytes = (int64_t)tg_type_size(p->c.type),
-                .beside = t->sums + j->plane};
-    x.copies_a = j->converts || (p->a.col_stride != 1 && !j->words) || j->goes_down;
-    tg_step s = {.a_col = 1,
-                 .c_row = j->is_c_beside ? j->sums_row : p->c.row_stride,
-                 .sums_row = is_apart ? j->apart_row : j->sums_row,
-                 .coming_row = is_in_lots ? LINE : p->b.row_stride * x.b_bytes,
-                 .coming_next = panel * x.b_bytes,
-                 .b_next = panel,
-                 .c_next = panel,
-                 .sums_next = panel,
-                 .coming_lines = is_in_lots ? 1 : 2,
-                 .is_c_short = !j->is_c_beside && x.c_bytes < bytes,
-                 .is_near = j->is_near,
-                 .alpha = j->add ? 1 : p->alpha};
+    stream x = stream_of(j, t, item, cols, ks);
+    tg_step s = step_of(&x);
     for (int64_t n = cols.begin; n < cols.end; n += j->tile.block.n) {
-        const int64_t n_end = tg_min(cols.end, n + j->tile.block.n);
-        x.columns = n_end - n;
-        x.c = (char *)item.c + n * p->c.col_stride * x.c_bytes;
-        if (j->is_c_beside && !is_apart && !j->add && p->beta != 0)
-            j->isa->widen[p->c.type - 1](x.beside, j->sums_row, 1, x.c, p->c.row_stride,
-                                         p->c.col_stride, p->m, x.columns);
-        char *const c = j->is_c_beside ? x.beside : x.c;
+        x.cols = (range){n, tg_min(cols.end, n + j->tile.block.n)};
+        begin_c(&x);
         for (int64_t k = ks.begin; k < ks.end; k += s.k) {
-            const int64_t k_end = tg_min(p->k, tg_round_down(k, block_k) + block_k);
-            char *const sums = is_apart ? sums_apart(j, t, k / block_k) + n * bytes : t->sums;
-            s.k = tg_min(rows_at_once, k_end - k);
-            if (is_packed && s.k >= TG_STREAMED)
-                s.k = tg_round_down(s.k, TG_STREAMED);
-            else if (j->stream_type && k + s.k == k_end && s.k > TG_STREAMED)
-                s.k = tg_round_down(s.k - 1, TG_STREAMED); /* a sum ends in a short piece */
-            s.begins_with_sums = k % block_k > 0;
-            const int ends = k + s.k == k_end;
-            s.leaves_sums = is_apart || !ends || (is_packed && s.k % TG_STREAMED == 0);
-            s.beta = j->add ? 0 : k < block_k ? p->beta : 1;
-            read_a(j, t, &x, item.a, k, &s);
-            coming lot = k + s.k < p->k ? find_lot(j, item, cols, n, k + s.k)
-                                        : find_lot(j, item, cols, n_end, 0);
-            for (int64_t at = n; at < n_end; at += panel * (1 + s.more)) {
-                s.columns = (int)(is_packed && s.leaves_sums ? panel : tg_min(panel, n_end - at));
-                const int is_there = read_b(j, t, &x, item.b, k, at, &s);
-                const int runs_on = is_there && !j->words && !j->goes_down &&
-                                    (!is_packed || j->rows.tall + j->rows.low == 1);
-                s.more = runs_on ? tg_max(0, (n_end - at) / panel - 1) : 0;
-                s.c = c + (at - n) * (s.is_c_short ? x.c_bytes : bytes);
-                s.sums = sums + (at - n) * (j->goes_down ? p->m : 1) * bytes;
-                s.coming = NULL;
-                if (j->fetching == TG_FETCHES_ALONG && is_there)
-                    s.coming = (const char *)s.b + ALONG;
-                if (j->fetching == TG_FETCHES_BELOW && is_there && k + 2 * s.k <= p->k)
-                    s.coming = (const char *)s.b + s.k * s.coming_row;
-                if (takes_all) {
-                    s.rows = (int)p->m;
-                    run(&s);
-                    continue;
-                }
-                coming below = {.at = s.coming, .left = s.coming ? 2 : 0, .next = 2 * LINE};
-                if (j->goes_down) {
-                    run_down(j, s, is_in_lots ? &lot : &below);
-                    continue;
-                }
-                run_rows(j, run, s, x.b_bytes);
-            }
-            if (ends && s.leaves_sums && !is_apart)
-                take_sums(j, run, s, c, sums, x.columns);
-            if (ends && !is_apart)
-                finish_slice(j, &x, k < block_k, k_end == p->k);
+            char *const sums =
+                x.is_apart ? sums_apart(j, t, k / j->slice) + n * j->sum_bytes : t->sums;
+            const int ends = begin_piece(&x, k, &s);
+            read_a(&x, k, &s);
+            run_piece(&x, k, sums, &s);
+            if (!ends || x.is_apart)
+                continue;
+            if (s.leaves_sums)
+                take_sums(&x, sums, s);
+            finish_c(&x, k < j->slice, k + s.k == j->p->k);
         }
     }
 }
