@@ -124,7 +124,7 @@ static void compare_first_call(void)
 }
 
 /* Weights of 4096 x 4096, and some rows. */
-static void compare_packed(void)
+static void compare_packed(tg_type type)
 {
     static const int rows[] = {1, 4, 8, 16, 32, 256};
     for (int i = 0; i < 6; i++) {
@@ -132,6 +132,8 @@ static void compare_packed(void)
         size_t bytes = 0;
         void *once = NULL;
         p.m = rows[i];
+        p.a.type = p.b.type = type;
+        p.c.type = type == TG_I8 ? TG_I32 : type;
         if (tg_pack_size(ctx, &p, TG_B_PACKED, &bytes) || tg_alloc(ctx, bytes, &once) ||
             tg_pack(ctx, &p, TG_B_PACKED, once, bytes))
             exit(1);
@@ -143,8 +145,9 @@ static void compare_packed(void)
         }
         packed = NULL;
         tg_free(ctx, once);
-        printf("%d x 4096 x 4096, B packed once: %.2f times as fast (asked: 1.2 up to 32 rows)\n",
-               rows[i], best[0] / best[1]);
+        printf(
+            "%s %d x 4096 x 4096, B packed once: %.2f times as fast (asked: 1.2 up to 32 rows)\n",
+            tg_type_name(type), rows[i], best[0] / best[1]);
     }
 }
 
@@ -170,12 +173,16 @@ int main(void)
     watch_idle_threads();
     tg_set_threads(ctx, 1);
     printf("\nWith one thread:\n");
-    compare_packed();
+    compare_packed(TG_F32);
+    compare_packed(TG_F16);
+    compare_packed(TG_I8);
     compare_leading_dimensions();
     find_cliffs();
     printf("\nWith all threads:\n");
     tg_set_threads(ctx, 0);
-    compare_packed();
+    compare_packed(TG_F32);
+    compare_packed(TG_F16);
+    compare_packed(TG_I8);
     compare_first_call();
     tg_close(ctx);
     free(a);
