@@ -179,6 +179,7 @@ typedef struct tg_job {
     int copies_b;                 /* but a small B that is copied to rows, */
     int widens;                   /* or all operands, from short types to f32 and back */
     int is_step;                  /* and an item is a step of a kernel, and one for its low rows */
+    int is_alone;                 /* or it is all that there is, for one thread and slice */
     int is_flat;                  /* or so little k that C is written row by row */
     tg_step step, low_step;       /* then: what all steps have in common, */
     tg_rows rows;                 /* and how those of C are shared out to tiles */

@@ -258,10 +258,16 @@ static void run_job(const tg_context *ctx, const tg_job *j)
 tg_status tg_cpu_gemm(tg_context *ctx, const tg_problem *p, const tg_plan *plan)
 {
     tg_job *j = job_for(ctx, p, plan);
-    if (j->is_step && j->cells == 1 && p->k > 0)
-        run_steps(j, &j->step, &j->low_step, (tg_item){p->a.data, p->b.data, p->c.data});
-    else
+    const tg_item item = {p->a.data, p->b.data, p->c.data};
+    if (j->is_step && j->cells == 1 && p->k > 0) {
+        run_steps(j, &j->step, &j->low_step, item);
+    } else if (j->is_alone && p->k > 0) { /* a copy of the step would cost as much as a tile */
+        j->step.alpha = p->alpha;
+        j->step.beta = p->beta;
+        multiply_directly(j, &j->step, item, (range){0, p->m}, (range){0, p->n}, 0, ctx->workspace);
+    } else {
         run_job(ctx, j);
+    }
     return TG_OK;
 }
 
