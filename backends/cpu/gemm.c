@@ -255,19 +255,26 @@ static void run_job(const tg_context *ctx, const tg_job *j)
 #endif
 }
 
+/* With the job's own step: a copy of it would cost as much as a tile. (Inlined, it would cost those
+ * that are one step.) */
+static __attribute__((noinline)) void run_alone(const tg_context *ctx, tg_job *j)
+{
+    const tg_problem *p = j->p;
+    j->step.alpha = p->alpha;
+    j->step.beta = p->beta;
+    multiply_directly(j, &j->step, (tg_item){p->a.data, p->b.data, p->c.data}, (range){0, p->m},
+                      (range){0, p->n}, 0, ctx->workspace);
+}
+
 tg_status tg_cpu_gemm(tg_context *ctx, const tg_problem *p, const tg_plan *plan)
 {
     tg_job *j = job_for(ctx, p, plan);
-    const tg_item item = {p->a.data, p->b.data, p->c.data};
-    if (j->is_step && j->cells == 1 && p->k > 0) {
-        run_steps(j, &j->step, &j->low_step, item);
-    } else if (j->is_alone && p->k > 0) { /* a copy of the step would cost as much as a tile */
-        j->step.alpha = p->alpha;
-        j->step.beta = p->beta;
-        multiply_directly(j, &j->step, item, (range){0, p->m}, (range){0, p->n}, 0, ctx->workspace);
-    } else {
+    if (j->is_step && j->cells == 1 && p->k > 0)
+        run_steps(j, &j->step, &j->low_step, (tg_item){p->a.data, p->b.data, p->c.data});
+    else if (j->is_alone && p->k > 0)
+        run_alone(ctx, j);
+    else
         run_job(ctx, j);
-    }
     return TG_OK;
 }
 
