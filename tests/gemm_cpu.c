@@ -20,6 +20,14 @@ static void run_few_rows(tg_context *ctx)
         c.threads = 4;
         case_run(ctx, "test_gemm", &c, NULL);
     }
+    for (int i = 0; i < 2; i++) { /* more columns than sums of a stream may have at once */
+        gemm_case c = case_default("cpu");
+        c.type = i % 2 ? TG_F16 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "NN");
+        c.m = 3, c.n = 40000, c.k = 41;
+        c.beta = 1;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
     for (int i = 0; i < 2 * 2; i++) { /* strips of rows, and panels of B packed on their way */
         gemm_case c = case_default("cpu");
         c.type = i % 2 ? TG_F64 : TG_F32;
