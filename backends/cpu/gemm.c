@@ -103,14 +103,13 @@ tg_status tg_cpu_pack(tg_context *ctx, const tg_problem *p, const tg_plan *plan,
         j.bytes = s.bytes;
         s.copy = s.bytes == 1 ? copy_bytes : copy_halves;
     }
+    s.packed = NULL; /* yet */
     s.lines.end = is_a ? p->m : p->n;
     const int threads = tg_cpu_threads(plan->threads);
     for (int64_t k = 0; k < p->k; k += j.tile.block.k) {
         s.ks = (range){k, tg_min(p->k, k + j.tile.block.k)};
         s.k = packed_k(&j, &s);
-        s.packed = panels;
-        s.panels = packed_panels(&j, &s);
-        s.packed = NULL; /* yet */
+        s.panels = panels_in(&j, &s, panels);
         if (threads == 1) {
             stage(&j, &(team){.size = 1}, &s);
             continue;

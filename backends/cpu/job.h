@@ -85,6 +85,12 @@ static int turned_run(const tg_job *j, const tg_limits *l)
     return fetches ? (is_large ? 8 : 16) * LINE / word : 0;
 }
 
+/* A stream's columns, in whole panels of B. */
+static int stream_panel(const tg_job *j)
+{
+    return j->p->flags & TG_B_PACKED ? j->tile.thread.n : TG_STREAM_PANEL;
+}
+
 /* So many rows of a stream's B, as a thread has them, are so many times as large as L2. */
 static int64_t rows_of_l2(const tg_job *j, const tg_limits *l, int times)
 {
@@ -185,7 +191,6 @@ static void find_reading(tg_job *j, const tg_limits *l)
 {
     const tg_problem *p = j->p;
     const tg_tile *t = &j->tile;
-    const int64_t line = p->flags & TG_B_PACKED ? t->thread.n : TG_STREAM_PANEL;
     j->ahead = j->turned ? turned_run(j, l) : 0;
     j->fetching = fetching_of(j, l);
     j->goes_down = may_go_down(j, l) && j->fetching;
@@ -195,7 +200,7 @@ static void find_reading(tg_job *j, const tg_limits *l)
         j->tile.block.n = (int)tg_round_down(PAGE / j->bytes, t->thread.n);
     else if (j->is_streamed) /* along its rows as far as the sums of all columns stay near */
         j->tile.block.n = (int)tg_max(
-            t->block.n, tg_round_down(l->l2 / 4 / j->sum_bytes / tg_max(p->m, 1), line));
+            t->block.n, tg_round_down(l->l2 / 4 / j->sum_bytes / tg_max(p->m, 1), stream_panel(j)));
     j->stream_rows = stream_rows_of(j, l);
     j->is_near = is_stream_near(j, l);
     j->packs_late = j->kernel.grain && tg_packs_late(p, j->plan, l);
@@ -273,7 +278,6 @@ static void find_room(tg_job *j)
     const tg_problem *p = j->p;
     const tg_tile *t = &j->tile;
     const int64_t k_bytes = t->block.k * j->bytes;
-    const int is_taken = !j->converts; /* what is packed, as it is */
     j->a_bytes = tg_round_up(tg_round_up(t->block.m, t->thread.m) * k_bytes, 64);
     j->b_bytes = tg_round_up(tg_round_up(t->block.n, t->thread.n) * k_bytes, 64);
     if (j->turned || j->is_direct) {
@@ -281,13 +285,11 @@ static void find_room(tg_job *j)
                      : j->widens ? tg_round_up(p->m * p->k * j->bytes, 64)
                                  : 0;
         j->b_bytes = j->copies_b || j->widens ? p->k * j->step.b_row * j->bytes : 0;
-    } else if (p->flags & TG_A_PACKED) {
-        j->a_bytes = is_taken ? 0 : j->a_bytes;
-    } else if (p->flags & TG_B_PACKED) {
-        j->b_bytes = j->is_streamed ? TG_STREAMED * t->thread.n * j->bytes /* what k ends with */
-                     : is_taken     ? 0
-                                    : j->b_bytes;
+    } else if (p->flags & TG_PACKED && !j->converts) { /* taken as it is */
+        *(p->flags & TG_A_PACKED ? &j->a_bytes : &j->b_bytes) = 0;
     }
+    if (p->flags & TG_B_PACKED && j->is_streamed)
+        j->b_bytes = TG_STREAMED * t->thread.n * j->bytes; /* what k ends with */
 }
 
 /* And for sums that are not in C. */
@@ -302,9 +304,8 @@ static void find_sums(tg_job *j)
     if (j->is_streamed || ((is_short || is_turned) && p->k > j->slice && !j->is_direct)) {
         const int64_t rows = tg_ceil_div(j->pieces_m, j->strips.m) * j->grain.m;
         const int64_t columns = j->goes_down ? t->block.n : tg_min(t->block.n, p->n);
-        const int64_t line = p->flags & TG_B_PACKED ? t->thread.n : TG_STREAM_PANEL;
         /* A line more than panels, so that rows do not share a cache set. */
-        j->sums_row = tg_round_up(columns, line) + 16;
+        j->sums_row = tg_round_up(columns, stream_panel(j)) + 16;
         const int rounds = is_short && j->words && j->words->writes_short && p->k <= j->slice;
         j->is_c_beside =
             j->is_streamed && (j->add || p->c.col_stride != 1 || (is_short && !rounds));

@@ -102,16 +102,16 @@ static int64_t packed_k(const tg_job *j, const staged *s)
     return tg_round_up(s->ks.end - s->ks.begin, j->tile.inst.k);
 }
 
-static char *packed_panels(const tg_job *j, const staged *s)
+static char *panels_in(const tg_job *j, const staged *s, const char *packed)
 {
-    return (char *)s->packed +
+    return (char *)packed +
            (s->ks.begin * s->all_lines + s->lines.begin * packed_k(j, s)) * s->bytes;
 }
 
 static const char *matrix_at(const tg_job *j, const staged *s, int64_t panel)
 {
     if (s->packed)
-        return packed_panels(j, s) + panel * s->line * packed_k(j, s) * s->bytes;
+        return panels_in(j, s, s->packed) + panel * s->line * packed_k(j, s) * s->bytes;
     return s->data +
            ((s->lines.begin + panel * s->line) * s->line_stride + s->ks.begin * s->k_stride) *
                s->bytes;
@@ -172,7 +172,7 @@ static void have_panels(const tg_job *j, const team *t, staged *s)
 {
     if (is_staged(j, s)) {
         s->k = packed_k(j, s);
-        s->panels = packed_panels(j, s);
+        s->panels = panels_in(j, s, s->packed);
         return;
     }
     if (s->packed) {

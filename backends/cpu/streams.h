@@ -116,13 +116,14 @@ static void find_columns(const stream *x, int64_t k, int64_t n, tg_step *s)
 {
     const tg_problem *p = x->j->p;
     const tg_tile *tile = &x->j->tile;
+    const char *const b = x->item.b;
+    if (!x->is_packed) {
+        s->b_row = p->b.row_stride;
+        s->b = b + (k * s->b_row + n) * x->b_bytes;
+        return;
+    }
     const int64_t line = tile->thread.n, block = tg_round_down(k, tile->block.k);
     const int64_t block_k = tg_min(tile->block.k, p->k - block);
-    const char *const b = x->item.b;
-    s->b_row = p->b.row_stride;
-    s->b = b + (k * s->b_row + n) * x->b_bytes;
-    if (!x->is_packed)
-        return;
     s->b_row = line;
     s->b_next = line * block_k;
     s->b = b + sizeof(tg_packed) +
@@ -238,8 +239,10 @@ static void run_piece(const stream *x, int64_t k, char *sums, tg_step *s)
     const int64_t c_bytes = s->is_c_short ? x->c_bytes : j->sum_bytes;
     const int is_one_tile = j->rows.tall + j->rows.low == 1;
     const int runs_on = !j->words && !j->goes_down && (is_one_tile || !x->is_packed);
-    coming lot =
-        k + s->k < p->k ? find_lot(x, x->cols.begin, k + s->k) : find_lot(x, x->cols.end, 0);
+    const int is_in_lots = j->fetching == TG_FETCHES_LOTS;
+    coming lot = {0};
+    if (is_in_lots)
+        lot = k + s->k < p->k ? find_lot(x, x->cols.begin, k + s->k) : find_lot(x, x->cols.end, 0);
     for (int64_t n = x->cols.begin; n < x->cols.end; n += x->panel * (1 + s->more)) {
         const int64_t left = x->cols.end - n, done = n - x->cols.begin;
         s->columns = (int)(x->is_packed && s->leaves_sums ? x->panel : tg_min(x->panel, left));
@@ -257,7 +260,7 @@ static void run_piece(const stream *x, int64_t k, char *sums, tg_step *s)
             s->rows = (int)p->m;
             x->run(s);
         } else if (j->goes_down) {
-            run_down(j, *s, j->fetching == TG_FETCHES_LOTS ? &lot : &below);
+            run_down(j, *s, is_in_lots ? &lot : &below);
         } else {
             run_rows(j, x->run, *s, x->b_bytes);
         }
@@ -313,31 +316,20 @@ static void multiply_streaming(const tg_job *j, const team *t, tg_item item, ran
 /* C takes the sums of blocks of k that were made apart, in their order. */
 static void add_sums(const tg_job *j, const team *t, tg_item item, range cols)
 {
-    const tg_problem *p = j->p;
-    const int64_t panel = j->tile.thread.n, c_bytes = (int64_t)tg_type_size(p->c.type);
-    void (*const run)(const tg_step *) = j->words ? j->words->stream : j->kernel.run;
-    for (int64_t n = cols.begin; n < cols.end; n += panel) {
-        char *const c = (char *)item.c + n * c_bytes, *const beside = t->sums + j->plane;
-        const int64_t columns = tg_min(panel, cols.end - n);
-        if (j->is_c_beside && p->beta != 0)
-            j->isa->widen[p->c.type - 1](beside, j->sums_row, 1, c, p->c.row_stride, 1, p->m,
-                                         columns);
+    stream x = stream_of(j, t, item, cols, (range){0, j->p->k});
+    tg_step s = step_of(&x);
+    x.panel = j->tile.thread.n;
+    x.is_apart = 0;
+    s.sums_row = j->apart_row;
+    for (int64_t n = cols.begin; n < cols.end; n += x.panel) {
+        x.cols = (range){n, tg_min(cols.end, n + x.panel)};
+        begin_c(&x);
+        s.a = s.b = x.c; /* no k of them */
         for (int64_t block = !j->is_c_beside; block < j->splits; block++) {
-            const tg_step s = {.a = c, /* no k of it */
-                               .b = c,
-                               .c = j->is_c_beside ? beside : c,
-                               .c_row = j->is_c_beside ? j->sums_row : p->c.row_stride,
-                               .sums = sums_apart(j, t, block) + n * j->sum_bytes,
-                               .sums_row = j->apart_row,
-                               .begins_with_sums = 1,
-                               .columns = (int)columns,
-                               .alpha = p->alpha,
-                               .beta = block == 0 ? p->beta : 1};
-            run_rows(j, run, s, j->bytes);
+            s.beta = block == 0 ? j->p->beta : 1;
+            take_sums(&x, sums_apart(j, t, block) + n * j->sum_bytes, s);
         }
-        if (j->is_c_beside)
-            j->isa->narrow[p->c.type - 1](c, p->c.row_stride, 1, beside, j->sums_row, 1, p->m,
-                                          columns);
+        finish_c(&x, 0, 1);
     }
 }
 
