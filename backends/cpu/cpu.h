@@ -157,7 +157,8 @@ typedef struct tg_job {
     int kernel_runs_on; /* over the tiles of a step */
     int packs_late;     /* B, while its first row of tiles is multiplied, */
     int fetches_late;   /* and the next block of it meanwhile */
-    int fetches_rows;   /* of A, those of the next tile */
+    int fetches_rows;   /* of A, those of the next tile, */
+    int fetches_first;  /* or with the first panel of B alone: they are near for others */
     tg_distance a_from, b_from;
     const tg_words *words;        /* NULL: none */
     tg_copy *copy_sums;           /* as kernels make them */
@@ -193,7 +194,8 @@ typedef struct tg_job {
     tg_type stream_type;          /* which kernels convert, or 0, */
     int is_c_beside;              /* into a copy of a C that kernels cannot have as it is, */
     tg_turned turned;             /* or there are few lines of one, and many of the other, */
-    int ahead;                    /* which are fetched so many words ahead, if that is not 0 */
+    int ahead;                    /* which are fetched so many words ahead, if that is not 0, */
+    int64_t turned_lines;         /* so many of them at a time */
     const tg_item *items;         /* their data; NULL: batch items, so many bytes apart: */
     int64_t a_item, b_item, c_item;
 } tg_job;

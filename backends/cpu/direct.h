@@ -181,14 +181,13 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
     const tg_problem *p = j->p;
     const tg_isa *isa = j->isa;
     const int is_b = j->turned == TG_TURNED_B, kind = tg_cpu_kind(p->a.type);
-    enum { STREAMS = 16 }; /* that are well fetched side by side */
     const tg_type type = is_b ? p->b.type : p->a.type, few_type = is_b ? p->a.type : p->b.type;
     const int64_t bytes = (int64_t)tg_type_size(type), c_bytes = (int64_t)tg_type_size(p->c.type);
-    const int64_t vector = isa->kernels[kind]->turned_columns;
     const int64_t few = is_b ? p->m : p->n, few_k = is_b ? p->a.col_stride : p->b.row_stride;
     const int64_t c_line = is_b ? p->c.col_stride : p->c.row_stride;
     const int64_t c_row = is_b ? p->c.row_stride : p->c.col_stride;
     const int is_beside = c_line != 1 || j->stream_type;
+    const int64_t most = j->turned_lines;
     const char *a = is_b ? item.a : item.b, *const b = is_b ? item.b : item.a;
     tg_step s = {.a_row = is_b ? p->a.row_stride : p->b.col_stride,
                  .b_row = is_b ? p->b.col_stride : p->a.row_stride,
@@ -200,11 +199,6 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
                  .ahead = j->ahead,
                  .alpha = p->alpha,
                  .beta = p->beta};
-    const int64_t streams = s.b_row * bytes % PAGE == 0 ? STREAMS / 2 : STREAMS;
-    const int is_enough =
-        s.b_type || (few > 2 && vector * bytes == 64); /* for one vector at a time */
-    const int64_t most =
-        vector * (is_enough ? 1 : tg_clamp(streams / vector, 1, TG_TURNED_VECTORS));
     if (few_k != 1 || s.b_type) {
         isa->widen[few_type - 1](t->a, p->k, 1, a, s.a_row, few_k, few, p->k);
         a = t->a;

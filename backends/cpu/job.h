@@ -65,6 +65,33 @@ static int64_t columns_of_strip(const tg_job *j)
     return tg_ceil_div(tg_max(j->p->n, 1), j->splits > 1 ? j->plan->threads : j->strips.n);
 }
 
+/* One or two lines times many that lie along k: cores whose L1 has twelve ways, as its size says,
+ * follow two vectors of those by themselves, from wherever. */
+static int follows_all(const tg_job *j, const tg_limits *l)
+{
+    enum { TWELVE_WAYS = 48 << 10 };
+    const int64_t few = j->turned == TG_TURNED_B ? j->p->m : j->p->n;
+    return l->l1 >= TWELVE_WAYS && !tg_has_large_l2(l) && few <= 2 && !j->words;
+}
+
+/* So many of these at a time: of those that are near, two vectors; from memory, what is well
+ * fetched side by side; fewer if they share sets of L1. */
+static int64_t turned_lines_of(const tg_job *j, const tg_limits *l)
+{
+    enum { STREAMS = 16 };
+    const tg_problem *p = j->p;
+    const int is_b = j->turned == TG_TURNED_B;
+    const int64_t bytes = (int64_t)tg_type_size(p->a.type), few = is_b ? p->m : p->n;
+    const int64_t apart = (is_b ? p->b.col_stride : p->a.row_stride) * bytes;
+    const int64_t vector = j->isa->kernels[tg_cpu_kind(p->a.type)]->turned_columns;
+    const int is_far = (is_b ? j->b_from : j->a_from) == TG_IN_MEMORY && !follows_all(j, l);
+    const int64_t streams = apart % PAGE == 0                   ? STREAMS / 2
+                            : is_far || apart % (PAGE / 2) == 0 ? STREAMS
+                                                                : 2 * STREAMS;
+    const int is_enough = j->stream_type || (is_far && few > 2 && l->vec_bytes == 64);
+    return vector * (is_enough ? 1 : tg_clamp(streams / vector, 1, TG_TURNED_VECTORS));
+}
+
 /* Of so many words of a line, if it is fetched at all. One core waits for memory, and not for the
  * instructions that fetch, if its vectors have 64 bytes; but most do well by themselves if all
  * lines begin where pages do. Those with a large L2 do not, nor do two of them, nor more of what no
@@ -79,8 +106,8 @@ static int turned_run(const tg_job *j, const tg_limits *l)
     const int is_for_few =
         j->plan->threads <= (is_large ? 2 : 1) && tg_exceeds(24 * l->l2, lines, p->k, j->bytes);
     const int is_for_all = is_large && l->l3 > 0 && tg_exceeds(l->l3, lines, p->k, j->bytes);
-    const int fetches =
-        l->vec_bytes >= 64 && (is_large || stride % page != 0) && (is_for_few || is_for_all);
+    const int fetches = l->vec_bytes >= 64 && (is_large || stride % page != 0) &&
+                        (is_for_few || is_for_all) && !follows_all(j, l);
     const int word = j->words ? 4 : (int)j->bytes;
     return fetches ? (is_large ? 8 : 16) * LINE / word : 0;
 }
@@ -191,7 +218,6 @@ static void find_reading(tg_job *j, const tg_limits *l)
 {
     const tg_problem *p = j->p;
     const tg_tile *t = &j->tile;
-    j->ahead = j->turned ? turned_run(j, l) : 0;
     j->fetching = fetching_of(j, l);
     j->goes_down = may_go_down(j, l) && j->fetching;
     if (j->fetching == TG_FETCHES_LOTS)
@@ -208,6 +234,12 @@ static void find_reading(tg_job *j, const tg_limits *l)
     j->fetches_rows = j->kernel.grain && tg_fetches_rows(p, j->plan, l);
     j->a_from = distance_of(p->m, p->k, &p->a, l);
     j->b_from = distance_of(p->n, p->k, &p->b, l);
+    j->fetches_first = l->vec_bytes >= 64 && j->kernel.grain && !j->words && !j->fetches_rows &&
+                       t->form == TG_OUTER && t->slices == 1 && t->thread.n >= 3 * t->vec &&
+                       j->plan->a_in_place && !j->plan->b_in_place && j->a_from != TG_IN_L2 &&
+                       !(p->flags & TG_A_PACKED);
+    j->ahead = j->turned ? turned_run(j, l) : 0;
+    j->turned_lines = j->turned ? turned_lines_of(j, l) : 0;
 }
 
 /* Of small items in a row that come from beyond L2, each is fetched while the one before it is

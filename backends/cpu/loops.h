@@ -102,9 +102,15 @@ static void find_b(const tg_job *j, const staged *b, int64_t panel, int64_t k, i
  * last one is enough. */
 static int rounds_columns(int64_t columns, int64_t vec) { return 2 * (columns % vec) > vec; }
 
-/* Rows of A from memory, with few columns of B: while some are multiplied, the kernel fetches those
- * of the next tile, one after the other; with whole panels, which leave it half the time, a line of
- * each and then the next: a core that sees rows read goes on along them by itself. */
+static int is_panel_whole(const tg_job *j, const tg_step *s)
+{
+    return s->columns == j->kernel.columns && s->b_row == s->columns;
+}
+
+/* Rows of A from memory, with few columns of B, or with the first of many: while some are
+ * multiplied, the kernel fetches those of the next tile, one after the other; with whole panels,
+ * which leave it half the time, a line of each and then the next: a core that sees rows read goes
+ * on along them by itself. */
 static void fetch_rows(const tg_job *j, const staged *a, int64_t panel, tg_step *s)
 {
     enum { LINES = TG_PIECE / TG_COMING_STEPS };
@@ -112,7 +118,7 @@ static void fetch_rows(const tg_job *j, const staged *a, int64_t panel, tg_step 
     const int is_last = a->lines.begin + (panel + 1) * a->line >= j->p->m;
     if (rounds_columns(s->columns, vec))
         s->columns = (int)tg_round_up(s->columns, vec);
-    const int is_whole = s->columns == j->kernel.columns && s->b_row == s->columns;
+    const int is_whole = is_panel_whole(j, s);
     s->coming = is_last ? NULL : (const char *)s->a + a->line * row;
     s->coming_row = is_whole ? row : a->line * a->bytes;
     s->coming_steps = tg_ceil_div(s->k, a->line);
@@ -140,8 +146,12 @@ static void multiply_row(const tg_job *j, const staged *a, const staged *b, cons
         find_b(j, b, panel, now->ks.begin, row_of_tiles, s);
         find_coming(b, panel * rows_of_tiles + row_of_tiles, s);
         set_fetching(s);
-        if (j->fetches_rows)
+        if (j->fetches_first && n == 0 && is_panel_whole(j, s) && !b->is_late) {
+            s->more = 0;
             fetch_rows(j, a, row_of_tiles, s);
+        } else if (j->fetches_rows) {
+            fetch_rows(j, a, row_of_tiles, s);
+        }
         j->kernel.run(s);
     }
 }

@@ -16,6 +16,12 @@
  *
  * Needs what pack.h does, and its squares; and load_lanes, a register of what lies at so many
  * places. */
+#ifndef TURNED_WAYS
+#define TURNED_WAYS
+/* How columns are read: lane by lane; a register at a time; or lane by lane, with nothing fetched
+ * and all of them there. */
+typedef enum turned_way { IN_LANES, IN_REGISTERS, IN_LANES_NEAR } turned_way;
+#endif
 
 /* The words at p, p + 1, ... of TG_V columns: a register of each, or a lane. */
 static inline __attribute__((always_inline)) void NAME(turn)(WIDE(vector) * square, int words,
@@ -89,6 +95,39 @@ NAME(add_rest)(WIDE(vector) * acc, int mr, int nv, tg_type type, const char *con
     return p;
 }
 
+/* acc += a * b as long as k has whole lanes, from columns that are all there: addresses that follow
+ * from a few, not one for each column, leave the core its loads for what is multiplied. Returns
+ * where that ended. */
+static inline __attribute__((always_inline)) int64_t
+NAME(add_lanes)(WIDE(vector) * acc, int mr, int nv, const char *b, int64_t b_row, const TG_T *a,
+                int64_t a_row, int64_t p, int64_t end)
+{
+    enum { LANES = TG_V / IN_LANE };
+    const char *at[TG_TURNED_VECTORS * LANES]; /* the first of so many columns that share lanes */
+    const int64_t times_2 = 2 * b_row, times_3 = 3 * b_row;
+    EACH (x, nv * LANES)
+        at[x] = b + x * IN_LANE * b_row + p * (int64_t)sizeof(TG_T);
+    for (; p + IN_LANE <= end; p += IN_LANE) {
+        EACH (j, nv) {
+            WIDE(vector) square[TG_V];
+            EACH (e, IN_LANE) {
+                const int64_t below = e == 0 ? 0 : e == 1 ? b_row : e == 2 ? times_2 : times_3;
+                const void *lane[LANES];
+                EACH (x, LANES)
+                    lane[x] = at[j * LANES + x] + below;
+                square[e] = (WIDE(vector))load_lanes(lane);
+            }
+            NAME(exchange)(square, IN_LANE);
+            EACH (e, IN_LANE)
+                EACH (i, mr)
+                    acc[i * nv + j] += a[i * a_row + p + e] * square[e];
+        }
+        EACH (x, nv * LANES)
+            at[x] += IN_LANE * sizeof(TG_T);
+    }
+    return p;
+}
+
 /* So many of k, in whole words, lie before a line of memory begins in all columns; 0 if it does not
  * in all of them. */
 static inline int64_t NAME(lead)(const char *column, int64_t b_row, tg_type type, int64_t most)
@@ -100,15 +139,17 @@ static inline int64_t NAME(lead)(const char *column, int64_t b_row, tg_type type
 /* acc := a * b from p to end, from nv vectors of columns that start at `of`; p + lead is where
  * whole registers lie in lines. */
 static inline __attribute__((always_inline)) void
-NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, int is_crowded, tg_type type,
+NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, turned_way way, tg_type type,
                       const char *const *of, int64_t p, int64_t end, int64_t lead, const tg_step *s)
 {
     const TG_T *const a = s->a;
     const int64_t a_row = s->a_row;
     const int in_word = NAME(in_word)(type);
-    const int words = is_crowded ? TG_V : IN_LANE, times = TG_V / words;
+    const int words = way == IN_REGISTERS ? TG_V : IN_LANE, times = TG_V / words;
     EACH (i, mr * nv)
         acc[i] = (WIDE(vector)){0};
+    if (way == IN_LANES_NEAR)
+        p = NAME(add_lanes)(acc, mr, nv, of[0], s->b_row * (int64_t)sizeof(TG_T), a, a_row, p, end);
     p = NAME(add_rest)(acc, mr, nv, type, of, a, a_row, p, p + lead);
     for (; p + TG_V * in_word <= end; p += TG_V * in_word) {
         if (s->ahead)
@@ -124,7 +165,7 @@ NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, int is_crowded, tg_typ
 
 /* b_row is from column to column here, and a sum ends after each slice of k. Columns that are not
  * there are the last one once more. */
-static inline __attribute__((always_inline)) void NAME(turned_tile)(int mr, int nv, int is_crowded,
+static inline __attribute__((always_inline)) void NAME(turned_tile)(int mr, int nv, turned_way way,
                                                                     tg_type type, const tg_step *s)
 {
     enum { MOST = TG_TURNED_VECTORS * TG_V };
@@ -146,57 +187,64 @@ static inline __attribute__((always_inline)) void NAME(turned_tile)(int mr, int 
     }
     for (int64_t p = 0; p < s->k; p += s->slice, now.beta = 1) {
         const int64_t end = tg_min(s->k, p + s->slice);
-        const int64_t lead = is_crowded ? NAME(lead)(of[0] + p * bytes, b_row, type, end - p) : 0;
-        NAME(multiply_turned)(acc, mr, nv, is_crowded, type, of, p, end, lead, s);
+        const int64_t lead =
+            way == IN_REGISTERS ? NAME(lead)(of[0] + p * bytes, b_row, type, end - p) : 0;
+        NAME(multiply_turned)(acc, mr, nv, way, type, of, p, end, lead, s);
         WIDE(update)(acc, mr, nv, 0, WIDE(first)(0), columns < whole ? corner : c, &now);
     }
     for (int i = 0; i < mr && columns < whole; i++)
         memcpy(c + i * s->c_row, corner + i * whole, (size_t)columns * sizeof *c);
 }
 
-#define ROWS(rows, nv, is_crowded, type)                  \
-    case rows:                                            \
-        NAME(turned_tile)(rows, nv, is_crowded, type, s); \
+#define ROWS(rows, nv, way, type)                  \
+    case rows:                                     \
+        NAME(turned_tile)(rows, nv, way, type, s); \
         return;
-#define EACH_ROWS(nv, is_crowded, type) \
-    switch (s->rows) {                  \
-        ROWS(1, nv, is_crowded, type)   \
-        ROWS(2, nv, is_crowded, type)   \
-        ROWS(3, nv, is_crowded, type)   \
-        ROWS(4, nv, is_crowded, type)   \
+#define EACH_ROWS(nv, way, type) \
+    switch (s->rows) {           \
+        ROWS(1, nv, way, type)   \
+        ROWS(2, nv, way, type)   \
+        ROWS(3, nv, way, type)   \
+        ROWS(4, nv, way, type)   \
     }
 
 /* Functions of their own: one that is too large gets its registers from a simpler algorithm. */
-#define CROWDED(type)                                                                   \
-    static __attribute__((noinline, unused)) void NAME(turned_##type)(const tg_step *s) \
+#define TURNED(name, nv, way, type)                                                     \
+    static __attribute__((noinline, unused)) void NAME(turned_##name)(const tg_step *s) \
     {                                                                                   \
-        EACH_ROWS(1, 1, (tg_type)type)                                                  \
+        EACH_ROWS(nv, way, type)                                                        \
     }
-CROWDED(0)
-CROWDED(TG_F16)
-CROWDED(TG_BF16)
-CROWDED(TG_I8)
-CROWDED(TG_U8)
+TURNED(crowded, 1, IN_REGISTERS, (tg_type)0)
+TURNED(f16, 1, IN_REGISTERS, TG_F16)
+TURNED(bf16, 1, IN_REGISTERS, TG_BF16)
+TURNED(i8, 1, IN_REGISTERS, TG_I8)
+TURNED(u8, 1, IN_REGISTERS, TG_U8)
+TURNED(near, 1, IN_LANES_NEAR, (tg_type)0)
+TURNED(all_near, TG_TURNED_VECTORS, IN_LANES_NEAR, (tg_type)0)
 
 static void NAME(turned)(const tg_step *s)
 {
     const int crowds = TG_V > 8 && s->b_row * (int64_t)sizeof(TG_T) % CROWDING == 0;
     if (CONVERTS && s->b_type == TG_F16) {
-        NAME(turned_TG_F16)(s);
+        NAME(turned_f16)(s);
     } else if (CONVERTS && s->b_type == TG_BF16) {
-        NAME(turned_TG_BF16)(s);
+        NAME(turned_bf16)(s);
     } else if (CONVERTS && s->b_type == TG_I8) {
-        NAME(turned_TG_I8)(s);
+        NAME(turned_i8)(s);
     } else if (CONVERTS && s->b_type) {
-        NAME(turned_TG_U8)(s);
+        NAME(turned_u8)(s);
     } else if (crowds && s->columns <= TG_V) {
-        NAME(turned_0)(s);
+        NAME(turned_crowded)(s);
+    } else if (s->columns == TG_V && !s->ahead) {
+        NAME(turned_near)(s);
+    } else if (s->columns == TG_TURNED_VECTORS * TG_V && !s->ahead) {
+        NAME(turned_all_near)(s);
     } else if (s->columns <= TG_V) {
-        EACH_ROWS(1, 0, (tg_type)0)
+        EACH_ROWS(1, IN_LANES, (tg_type)0)
     } else {
-        EACH_ROWS(TG_TURNED_VECTORS, 0, (tg_type)0)
+        EACH_ROWS(TG_TURNED_VECTORS, IN_LANES, (tg_type)0)
     }
 }
-#undef CROWDED
+#undef TURNED
 #undef EACH_ROWS
 #undef ROWS
