@@ -232,13 +232,16 @@ static inline int tg_is_streamed(const tg_problem *p, const tg_limits *l, const 
 }
 
 /* Is it a few rows, of which so many words of B are used at once that it is best read where it is?
- * Twice as many, if kernels can and B is in L1. */
+ * Twice as many, if kernels can and B is in L1; and so many tiles of bytes, whose words are made
+ * once for all of them. */
 static inline int tg_streams_words(const tg_problem *p, tg_tile t, const tg_limits *l)
 {
     const int64_t bytes = (int64_t)tg_type_size(p->b.type);
     const int is_near = !tg_exceeds(l->l1, p->n, p->k, bytes);
+    enum { BYTE_TILES = 4 };
     const int64_t rows = tg_takes_words_in_rows(t) ? (1 + is_near) * TG_STREAM_ROWS
-                                                   : tg_min(t.thread.m, TG_STREAM_ROWS);
+                         : t.inst.m > 1            ? tg_min(t.thread.m, TG_STREAM_ROWS)
+                                                   : BYTE_TILES * t.thread.m;
     return t.inst.k > 1 && p->m <= rows && p->a.col_stride == 1 && p->b.col_stride == 1;
 }
 

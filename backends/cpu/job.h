@@ -276,7 +276,8 @@ static void find_steps(tg_job *j, const tg_limits *l)
     if (!tg_is_near(p, t->thread.m + t->thread.n, j->bytes, l) ||
         (!j->is_flat && is_b_for_few(j, l)))
         set_fetching(&j->step);
-    j->rows = rows_of(p->m, t->thread.m);
+    const int takes_all = j->is_streamed && j->words; /* rows */
+    j->rows = rows_of(p->m, takes_all ? tg_max(p->m, 1) : t->thread.m);
     if (j->is_direct)
         fetch_items(j, l);
     j->is_step = j->is_direct && !j->copies_b && !j->widens && p->k <= j->slice &&
@@ -342,7 +343,7 @@ static void find_sums(tg_job *j)
         j->is_c_beside =
             j->is_streamed && (j->add || p->c.col_stride != 1 || (is_short && !rounds));
         const int64_t planes = j->is_c_beside ? 2 : 1;
-        j->plane = (j->is_streamed && j->words ? tg_max(rows, TG_STREAM_ROWS) : rows) *
+        j->plane = (j->is_streamed && j->words ? tg_max(rows + 1, TG_STREAM_ROWS) : rows) *
                    j->sums_row * j->sum_bytes;
         j->sums_bytes = tg_round_up(planes * j->plane, 64);
     }
