@@ -292,15 +292,21 @@ static inline int tg_packs_late(const tg_problem *p, const tg_plan *plan, const 
  * little further along. */
 static inline int tg_fetches_late(const tg_limits *l) { return !tg_has_large_l2(l); }
 
-/* Does a large A come from memory for a few columns of B? Kernels with vectors of 64 bytes fetch
- * its rows, those of the next tile while this one is multiplied. */
-static inline int tg_fetches_rows(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
+/* Can kernels fetch rows of A, those of the next tile while this one is multiplied? With vectors of
+ * 64 bytes, if they lie along k and B is packed. */
+static inline int tg_can_fetch_rows(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
     const tg_tile t = plan->tile;
-    const int64_t bytes = (int64_t)tg_type_size(p->a.type);
     return l->vec_bytes >= 64 && t.form == TG_OUTER && t.inst.k == 1 && t.slices == 1 &&
            plan->a_in_place && !plan->b_in_place && !(p->flags & TG_A_PACKED) &&
-           tg_tile_at(plan->row).thread.n >= 3 * t.vec && p->n <= 2 * t.thread.n &&
+           tg_tile_at(plan->row).thread.n >= 3 * t.vec;
+}
+
+/* Do they so in every tile, since a large A comes from memory for a few columns of B? */
+static inline int tg_fetches_rows(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
+{
+    const int64_t bytes = (int64_t)tg_type_size(p->a.type);
+    return tg_can_fetch_rows(p, plan, l) && p->n <= 2 * plan->tile.thread.n &&
            tg_exceeds(l->l2, p->m, p->k, bytes);
 }
 

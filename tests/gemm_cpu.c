@@ -28,6 +28,15 @@ static void run_few_rows(tg_context *ctx)
         c.beta = 1;
         case_run(ctx, "test_gemm", &c, NULL);
     }
+    for (int i = 0; i < 2 * 2;
+         i++) { /* more rows of bytes than a tile has, whose words are shared */
+        gemm_case c = case_default("cpu");
+        c.type = i % 2 ? TG_U8 : TG_I8;
+        snprintf(c.kind, sizeof c.kind, "NN");
+        c.m = i < 2 ? 17 : 52, c.n = 131, c.k = 75;
+        c.beta = 1;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
     for (int i = 0; i < 2 * 2; i++) { /* strips of rows, and panels of B packed on their way */
         gemm_case c = case_default("cpu");
         c.type = i % 2 ? TG_F64 : TG_F32;

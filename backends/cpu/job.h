@@ -234,10 +234,8 @@ static void find_reading(tg_job *j, const tg_limits *l)
     j->fetches_rows = j->kernel.grain && tg_fetches_rows(p, j->plan, l);
     j->a_from = distance_of(p->m, p->k, &p->a, l);
     j->b_from = distance_of(p->n, p->k, &p->b, l);
-    j->fetches_first = l->vec_bytes >= 64 && j->kernel.grain && !j->words && !j->fetches_rows &&
-                       t->form == TG_OUTER && t->slices == 1 && t->thread.n >= 3 * t->vec &&
-                       j->plan->a_in_place && !j->plan->b_in_place && j->a_from != TG_IN_L2 &&
-                       !(p->flags & TG_A_PACKED);
+    j->fetches_first = j->kernel.grain && j->a_from != TG_IN_L2 && !j->fetches_rows &&
+                       tg_can_fetch_rows(p, j->plan, l);
     j->ahead = j->turned ? turned_run(j, l) : 0;
     j->turned_lines = j->turned ? turned_lines_of(j, l) : 0;
 }

@@ -146,12 +146,11 @@ static void multiply_row(const tg_job *j, const staged *a, const staged *b, cons
         find_b(j, b, panel, now->ks.begin, row_of_tiles, s);
         find_coming(b, panel * rows_of_tiles + row_of_tiles, s);
         set_fetching(s);
-        if (j->fetches_first && n == 0 && is_panel_whole(j, s) && !b->is_late) {
+        const int is_first = j->fetches_first && n == 0 && is_panel_whole(j, s) && !b->is_late;
+        if (is_first)
             s->more = 0;
+        if (is_first || j->fetches_rows)
             fetch_rows(j, a, row_of_tiles, s);
-        } else if (j->fetches_rows) {
-            fetch_rows(j, a, row_of_tiles, s);
-        }
         j->kernel.run(s);
     }
 }
