@@ -147,6 +147,24 @@ typedef enum tg_fetching {
 /* Where a matrix comes from. */
 typedef enum tg_distance { TG_IN_L2, TG_IN_CACHES, TG_IN_MEMORY } tg_distance;
 
+/* How memory is read (reading.h). */
+typedef struct tg_reading {
+    tg_distance a_from, b_from;
+    /* In the nest: */
+    int packs_late;    /* B, while its first row of tiles is multiplied, */
+    int fetches_late;  /* and the next block of it meanwhile */
+    int fetches_rows;  /* of A, those of the next tile, */
+    int fetches_first; /* or with the first panel of B alone: they are near for others */
+    /* In streams: */
+    int64_t rows;         /* of B at a time, */
+    int is_near;          /* if all that a thread reads of it stays in caches; */
+    int goes_down;        /* panel by panel, not tile by tile of rows, */
+    tg_fetching fetching; /* while others come */
+    /* Of lines that are turned: */
+    int64_t lines; /* so many at a time, */
+    int ahead;     /* fetched so many words ahead, if that is not 0 */
+} tg_reading;
+
 /* What all threads know of a call. */
 typedef struct tg_job {
     const tg_problem *p;
@@ -155,11 +173,7 @@ typedef struct tg_job {
     tg_tile tile; /* filled in; block.k is that of the problem where nothing is staged */
     tg_kernel kernel;
     int kernel_runs_on; /* over the tiles of a step */
-    int packs_late;     /* B, while its first row of tiles is multiplied, */
-    int fetches_late;   /* and the next block of it meanwhile */
-    int fetches_rows;   /* of A, those of the next tile, */
-    int fetches_first;  /* or with the first panel of B alone: they are near for others */
-    tg_distance a_from, b_from;
+    tg_reading reading;
     const tg_words *words;        /* NULL: none */
     tg_copy *copy_sums;           /* as kernels make them */
     tg_add *add;                  /* to a C of integers; else NULL */
@@ -187,15 +201,9 @@ typedef struct tg_job {
     int64_t near_items;           /* so many stay in L2; of more, the next one is fetched, */
     int64_t next_a, next_b;       /* so many bytes of it for each step */
     int is_streamed;              /* few rows, and B is read once, along its rows, */
-    int64_t stream_rows;          /* so many at a time, */
-    int is_near;                  /* if all that a thread reads of it stays in caches; */
-    int goes_down;                /* panel by panel, not tile by tile of rows, */
-    tg_fetching fetching;         /* while others come, */
     tg_type stream_type;          /* which kernels convert, or 0, */
     int is_c_beside;              /* into a copy of a C that kernels cannot have as it is, */
-    tg_turned turned;             /* or there are few lines of one, and many of the other, */
-    int ahead;                    /* which are fetched so many words ahead, if that is not 0, */
-    int64_t turned_lines;         /* so many of them at a time */
+    tg_turned turned;             /* or there are few lines of one, and many of the other */
     const tg_item *items;         /* their data; NULL: batch items, so many bytes apart: */
     int64_t a_item, b_item, c_item;
 } tg_job;

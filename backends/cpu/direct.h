@@ -110,26 +110,21 @@ static void multiply_widened(const tg_job *j, tg_step *s, tg_item item, range ro
     tg_copy *const *const widen = j->isa->widen;
     const int64_t m = rows.end - rows.begin, n = cols.end - cols.begin, b_row = j->step.b_row;
     const int64_t bytes = (int64_t)tg_type_size(p->a.type), c_row = j->step.c_row;
-    const int64_t c_bytes = (int64_t)tg_type_size(p->c.type);
     const char *const a = (const char *)item.a + rows.begin * p->a.row_stride * bytes;
     const char *const b = (const char *)item.b + cols.begin * p->b.col_stride * bytes;
-    char *const c =
-        (char *)item.c + (rows.begin * p->c.row_stride + cols.begin * p->c.col_stride) * c_bytes;
-    const int is_beside = c_bytes == bytes || j->add;
+    const place c = moved(c_at(j, item.c), rows.begin, cols.begin);
+    const int is_beside = c.bytes == bytes || j->add;
     char *const wide_b = room + j->a_bytes, *const wide_c = wide_b + j->b_bytes;
     widen[p->a.type - 1](room, p->k, 1, a, p->a.row_stride, p->a.col_stride, m, p->k);
     widen[p->b.type - 1](wide_b, b_row, 1, b, p->b.row_stride, p->b.col_stride, p->k, n);
     s->alpha = j->add ? 1 : p->alpha;
     s->beta = j->add ? 0 : p->beta;
     if (is_beside && s->beta != 0)
-        widen[p->c.type - 1](wide_c, c_row, 1, c, p->c.row_stride, p->c.col_stride, m, n);
-    multiply_directly(j, s, (tg_item){room, wide_b, is_beside ? wide_c : c}, (range){0, m},
+        take_c(&c, wide_c, c_row, m, n);
+    multiply_directly(j, s, (tg_item){room, wide_b, is_beside ? wide_c : c.at}, (range){0, m},
                       (range){0, n}, 0, NULL);
-    if (j->add)
-        j->add(c, p->c.row_stride, p->c.col_stride, (const float *)(const void *)wide_c, c_row, m,
-               n, p->alpha, p->beta);
-    else if (is_beside)
-        j->isa->narrow[p->c.type - 1](c, p->c.row_stride, p->c.col_stride, wide_c, c_row, 1, m, n);
+    if (is_beside)
+        give_c(j, &c, wide_c, c_row, m, n, p->beta);
 }
 
 /* So little k that C is most of it: its rows are written from end to end, a tile of them at a time.
@@ -158,7 +153,7 @@ static void multiply_flat(const tg_job *j, tg_step *s, tg_item item, range rows,
 }
 
 /* Of integers, whose sums are exact for a slice of k. */
-static void add_turned(const tg_job *j, tg_step s, char *c, int64_t c_row, int64_t c_line)
+static void add_turned(const tg_job *j, tg_step s, const place *c)
 {
     const int64_t bytes = (int64_t)tg_type_size(s.b_type);
     const char *const a = s.a, *const b = s.b;
@@ -169,8 +164,7 @@ static void add_turned(const tg_job *j, tg_step s, char *c, int64_t c_row, int64
         s.a = a + k * j->bytes;
         s.b = b + k * bytes;
         j->isa->kernels[0]->turned(&s);
-        j->add(c, c_row, c_line, s.c, s.c_row, s.rows, s.columns, j->p->alpha,
-               k == 0 ? j->p->beta : 1);
+        give_c(j, c, s.c, s.c_row, s.rows, s.columns, k == 0 ? j->p->beta : 1);
     }
 }
 
@@ -182,21 +176,24 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
     const tg_isa *isa = j->isa;
     const int is_b = j->turned == TG_TURNED_B, kind = tg_cpu_kind(p->a.type);
     const tg_type type = is_b ? p->b.type : p->a.type, few_type = is_b ? p->a.type : p->b.type;
-    const int64_t bytes = (int64_t)tg_type_size(type), c_bytes = (int64_t)tg_type_size(p->c.type);
+    const int64_t bytes = (int64_t)tg_type_size(type);
     const int64_t few = is_b ? p->m : p->n, few_k = is_b ? p->a.col_stride : p->b.row_stride;
-    const int64_t c_line = is_b ? p->c.col_stride : p->c.row_stride;
-    const int64_t c_row = is_b ? p->c.row_stride : p->c.col_stride;
-    const int is_beside = c_line != 1 || j->stream_type;
-    const int64_t most = j->turned_lines;
+    place all = c_at(j, item.c);
+    if (!is_b) {
+        all.row = p->c.col_stride;
+        all.col = p->c.row_stride;
+    }
+    const int is_beside = all.col != 1 || j->stream_type;
+    const int64_t most = j->reading.lines;
     const char *a = is_b ? item.a : item.b, *const b = is_b ? item.b : item.a;
     tg_step s = {.a_row = is_b ? p->a.row_stride : p->b.col_stride,
                  .b_row = is_b ? p->b.col_stride : p->a.row_stride,
                  .b_type = j->stream_type ? type : (tg_type)0,
-                 .c_row = c_row,
+                 .c_row = all.row,
                  .rows = (int)few,
                  .k = p->k,
                  .slice = j->slice,
-                 .ahead = j->ahead,
+                 .ahead = j->reading.ahead,
                  .alpha = p->alpha,
                  .beta = p->beta};
     if (few_k != 1 || s.b_type) {
@@ -210,20 +207,20 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
         s.c_row = most;
     }
     for (int64_t n = lines.begin; n < lines.end; n += most) {
-        char *const c = (char *)item.c + n * c_line * c_bytes;
+        const place c = moved(all, 0, n);
         s.columns = (int)tg_min(most, lines.end - n);
         s.b = b + n * s.b_row * bytes;
         if (j->add) {
-            add_turned(j, s, c, c_row, c_line);
+            add_turned(j, s, &c);
             continue;
         }
         if (!is_beside)
-            s.c = c;
+            s.c = c.at;
         else if (p->beta != 0)
-            isa->widen[type - 1](s.c, most, 1, c, c_row, c_line, few, s.columns);
+            take_c(&c, s.c, most, few, s.columns);
         isa->kernels[kind]->turned(&s);
         if (is_beside)
-            isa->narrow[type - 1](c, c_row, c_line, s.c, most, 1, few, s.columns);
+            give_c(j, &c, s.c, most, few, s.columns, p->beta);
     }
 }
 
@@ -234,9 +231,6 @@ static void multiply_lines(const tg_job *j, const team *t, tg_item item, range l
     const tg_problem *p = j->p;
     const int64_t most = j->tile.thread.n, panel = j->tile.inst.m,
                   k = tg_round_up(p->k, LINE / j->bytes);
-    const int64_t c_bytes = (int64_t)tg_type_size(p->c.type);
-    tg_copy *const load = j->isa->widen[p->c.type - 1], *const store =
-                                                            j->isa->narrow[p->c.type - 1];
     tg_step s = {.a = t->a,
                  .a_row = panel * k * j->bytes,
                  .b_row = p->b.col_stride,
@@ -245,7 +239,7 @@ static void multiply_lines(const tg_job *j, const team *t, tg_item item, range l
                  .rows = (int)p->m,
                  .k = p->k,
                  .slice = j->slice,
-                 .ahead = j->ahead,
+                 .ahead = j->reading.ahead,
                  .alpha = p->alpha,
                  .beta = p->beta};
     if (panel == 1) {
@@ -257,13 +251,13 @@ static void multiply_lines(const tg_job *j, const team *t, tg_item item, range l
                           (const char *)item.a + m * p->a.row_stride * j->bytes, p->a.col_stride,
                           p->a.row_stride, p->k, tg_min(panel, p->m - m));
     for (int64_t n = lines.begin; n < lines.end; n += most) {
-        char *const c = (char *)item.c + n * p->c.col_stride * c_bytes;
+        const place c = moved(c_at(j, item.c), 0, n);
         s.columns = (int)tg_min(most, lines.end - n);
         s.b = (const char *)item.b + n * s.b_row * j->bytes;
         if (p->beta != 0)
-            load(s.c, most, 1, c, p->c.row_stride, p->c.col_stride, p->m, s.columns);
+            take_c(&c, s.c, most, p->m, s.columns);
         j->words->lines(&s);
-        store(c, p->c.row_stride, p->c.col_stride, s.c, most, 1, p->m, s.columns);
+        give_c(j, &c, s.c, most, p->m, s.columns, p->beta);
     }
 }
 

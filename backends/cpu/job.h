@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What is to be done for a problem and its plan: which way takes it (ways.h), into how many strips
- * C is cut, how memory is read, and how much of it is needed. All that a call can know before it
- * starts is found here, once. */
+ * C is cut, how memory is read (reading.h), and how much of it is needed. All that a call can know
+ * before it starts is found here, once. */
 #ifndef TG_CPU_JOB_H
 #define TG_CPU_JOB_H
 
 #include <math.h>
 
-#include "ways.h"
+#include "reading.h"
 
 /* A block of less than this is too little to share, unless it is all there is. */
 static const double shared_flops = 2e6;
@@ -59,187 +59,6 @@ static void find_strips(tg_job *j)
     j->is_each_alone = j->cells >= plan->threads || is_cut(j) || j->is_direct || streams;
 }
 
-/* That a thread has: of blocks of k, as many elements as if it had all of it. */
-static int64_t columns_of_strip(const tg_job *j)
-{
-    return tg_ceil_div(tg_max(j->p->n, 1), j->splits > 1 ? j->plan->threads : j->strips.n);
-}
-
-/* One or two lines times many that lie along k: cores whose L1 has twelve ways, as its size says,
- * follow two vectors of those by themselves, from wherever. */
-static int follows_all(const tg_job *j, const tg_limits *l)
-{
-    enum { TWELVE_WAYS = 48 << 10 };
-    const int64_t few = j->turned == TG_TURNED_B ? j->p->m : j->p->n;
-    return l->l1 >= TWELVE_WAYS && !tg_has_large_l2(l) && few <= 2 && !j->words;
-}
-
-/* So many of these at a time: of those that are near, two vectors; from memory, what is well
- * fetched side by side; fewer if they share sets of L1. */
-static int64_t turned_lines_of(const tg_job *j, const tg_limits *l)
-{
-    enum { STREAMS = 16 };
-    const tg_problem *p = j->p;
-    const int is_b = j->turned == TG_TURNED_B;
-    const int64_t bytes = (int64_t)tg_type_size(p->a.type), few = is_b ? p->m : p->n;
-    const int64_t apart = (is_b ? p->b.col_stride : p->a.row_stride) * bytes;
-    const int64_t vector = j->isa->kernels[tg_cpu_kind(p->a.type)]->turned_columns;
-    const int is_far = (is_b ? j->b_from : j->a_from) == TG_IN_MEMORY && !follows_all(j, l);
-    const int64_t streams = apart % PAGE == 0                   ? STREAMS / 2
-                            : is_far || apart % (PAGE / 2) == 0 ? STREAMS
-                                                                : 2 * STREAMS;
-    const int is_enough = j->stream_type || (is_far && few > 2 && l->vec_bytes == 64);
-    return vector * (is_enough ? 1 : tg_clamp(streams / vector, 1, TG_TURNED_VECTORS));
-}
-
-/* Of so many words of a line, if it is fetched at all. One core waits for memory, and not for the
- * instructions that fetch, if its vectors have 64 bytes; but most do well by themselves if all
- * lines begin where pages do. Those with a large L2 do not, nor do two of them, nor more of what no
- * cache holds, and like short runs better. */
-static int turned_run(const tg_job *j, const tg_limits *l)
-{
-    const tg_problem *p = j->p;
-    const int is_b = j->turned == TG_TURNED_B, is_large = tg_has_large_l2(l);
-    const int64_t lines = is_b ? p->n : p->m;
-    const int64_t stride = is_b ? p->b.col_stride : p->a.row_stride;
-    const int64_t page = PAGE / (int64_t)tg_type_size(p->a.type);
-    const int is_for_few =
-        j->plan->threads <= (is_large ? 2 : 1) && tg_exceeds(24 * l->l2, lines, p->k, j->bytes);
-    const int is_for_all = is_large && l->l3 > 0 && tg_exceeds(l->l3, lines, p->k, j->bytes);
-    const int fetches = l->vec_bytes >= 64 && (is_large || stride % page != 0) &&
-                        (is_for_few || is_for_all) && !follows_all(j, l);
-    const int word = j->words ? 4 : (int)j->bytes;
-    return fetches ? (is_large ? 8 : 16) * LINE / word : 0;
-}
-
-/* A stream's columns, in whole panels of B. */
-static int stream_panel(const tg_job *j)
-{
-    return j->p->flags & TG_B_PACKED ? j->tile.thread.n : TG_STREAM_PANEL;
-}
-
-/* So many rows of a stream's B, as a thread has them, are so many times as large as L2. */
-static int64_t rows_of_l2(const tg_job *j, const tg_limits *l, int times)
-{
-    return times * l->l2 / j->bytes / columns_of_strip(j);
-}
-
-/* Does what a thread has of it stay in caches; or, of blocks of k, in L2? */
-static int is_stream_near(const tg_job *j, const tg_limits *l)
-{
-    return j->splits > 1 ? j->p->k < rows_of_l2(j, l, 1) : j->p->k <= rows_of_l2(j, l, 8);
-}
-
-/* With a large L2, panel by panel: its sums stay in L1. */
-static int may_go_down(const tg_job *j, const tg_limits *l)
-{
-    return j->is_streamed && !j->words && !(j->p->flags & TG_PACKED) && tg_has_large_l2(l) &&
-           l->vec_bytes >= 64 && j->p->m > j->tile.thread.m;
-}
-
-/* Few cores follow as many rows of B as make sums worth their way to L2 and back: if it comes from
- * memory, and not for one or two rows alone, the kernel fetches it. With vectors of 32 bytes, rows
- * of a B that is more than four times as large as L2 are fetched some way along them; but for up to
- * four rows of A the core does that by itself. All do so with the rows of blocks of k, which are
- * read from end to end. Kernels of tiles fetch some way along rows, unless strips are so narrow
- * that this is another's. */
-static tg_fetching fetching_of(const tg_job *j, const tg_limits *l)
-{
-    enum { NARROW = 4096 }; /* bytes */
-    const int64_t m = j->p->m;
-    if (j->p->flags & TG_PACKED) /* cores go on along panels by themselves */
-        return TG_FETCHES_NOTHING;
-    if (j->is_streamed && j->tile.inst.m > 1)
-        return j->splits == 1 && columns_of_strip(j) * j->bytes < NARROW ? TG_FETCHES_BELOW
-                                                                         : TG_FETCHES_NOTHING;
-    if (tg_takes_words_in_rows(j->tile))
-        return j->is_streamed && !is_stream_near(j, l) ? TG_FETCHES_BELOW : TG_FETCHES_NOTHING;
-    if (!j->is_streamed || j->words || j->splits > 1)
-        return TG_FETCHES_NOTHING;
-    if (may_go_down(j, l) && m > TG_STREAM_TILES * j->tile.thread.m)
-        return TG_FETCHES_LOTS;
-    if (l->vec_bytes >= 64)
-        return m > 2 && !is_stream_near(j, l) ? TG_FETCHES_BELOW : TG_FETCHES_NOTHING;
-    return l->vec_bytes == 32 && m > TG_TURNED_ROWS && j->p->k > rows_of_l2(j, l, 4)
-               ? TG_FETCHES_ALONG
-               : TG_FETCHES_NOTHING;
-}
-
-/* A lot has as many rows as a row of a block has lines, so that each tile fetches one. Blocks are
- * even. */
-static int64_t columns_of_lot(const tg_job *j)
-{
-    const int64_t panel = j->tile.thread.n, columns = columns_of_strip(j);
-    const int64_t bytes = (int64_t)tg_type_size(j->p->b.type);
-    const int64_t most = tg_max(panel, tg_round_down(TG_LOT * LINE / bytes, panel));
-    return tg_round_up(tg_ceil_div(columns, tg_ceil_div(columns, most)), panel);
-}
-
-/* How many rows of B a stream has at a time: sums come and go with each such lot. Narrow panels of
- * them stay in L1 for the next tile of rows; so do few rows of B, if they are a page apart and
- * share sets of it; and where caches beyond L2 are far, they may lie in few pages. */
-static int64_t stream_rows_of(const tg_job *j, const tg_limits *l)
-{
-    const tg_problem *p = j->p;
-    const int64_t in_pages = 32 * PAGE / j->bytes / tg_max(1, p->b.row_stride);
-    const int is_beyond = tg_has_large_l2(l) && tg_exceeds(l->l2, p->n, p->k, j->bytes);
-    const int is_narrow = l->vec_bytes < 64 && p->m > j->tile.thread.m;
-    if (tg_takes_words_in_rows(j->tile))
-        return is_stream_near(j, l)     ? TG_STREAMED_NEAR
-               : p->m <= TG_TURNED_ROWS ? TG_STREAMED
-               : p->m <= 8              ? 32
-                                        : 64;
-    const int is_crowded =
-        l->vec_bytes == 32 && !j->stream_type && tg_even_part(p->b.row_stride) * j->bytes >= PAGE;
-    const int64_t near = is_crowded  ? 2 * TG_STREAMED
-                         : is_narrow ? TG_STREAMED_NEAR / 4
-                                     : TG_STREAMED_NEAR;
-    if (j->fetching == TG_FETCHES_LOTS)
-        return tg_round_up(tg_ceil_div(j->tile.block.n * (int64_t)tg_type_size(p->b.type), LINE),
-                           TG_STREAMED);
-    if (is_stream_near(j, l))
-        return is_beyond ? tg_clamp(tg_round_down(in_pages, TG_STREAMED), 32, near) : near;
-    if (p->m <= TG_TURNED_ROWS)
-        return TG_STREAMED;
-    return j->fetching == TG_FETCHES_BELOW ? 4 * TG_STREAMED : 2 * TG_STREAMED;
-}
-
-/* A matrix of so many lines. */
-static tg_distance distance_of(int64_t lines, int64_t k, const tg_input *x, const tg_limits *l)
-{
-    const int64_t bytes = (int64_t)tg_type_size(x->type);
-    if (tg_is_beyond_caches(lines, k, bytes, l))
-        return TG_IN_MEMORY;
-    return tg_exceeds(l->l2 / 2, lines, k, bytes) ? TG_IN_CACHES : TG_IN_L2;
-}
-
-/* How memory is read: what is fetched, and how much of B a stream has at a time. */
-static void find_reading(tg_job *j, const tg_limits *l)
-{
-    const tg_problem *p = j->p;
-    const tg_tile *t = &j->tile;
-    j->fetching = fetching_of(j, l);
-    j->goes_down = may_go_down(j, l) && j->fetching;
-    if (j->fetching == TG_FETCHES_LOTS)
-        j->tile.block.n = (int)columns_of_lot(j);
-    else if (j->fetching == TG_FETCHES_BELOW) /* a page at a time: sums of more are not near */
-        j->tile.block.n = (int)tg_round_down(PAGE / j->bytes, t->thread.n);
-    else if (j->is_streamed) /* along its rows as far as the sums of all columns stay near */
-        j->tile.block.n = (int)tg_max(
-            t->block.n, tg_round_down(l->l2 / 4 / j->sum_bytes / tg_max(p->m, 1), stream_panel(j)));
-    j->stream_rows = stream_rows_of(j, l);
-    j->is_near = is_stream_near(j, l);
-    j->packs_late = j->kernel.grain && tg_packs_late(p, j->plan, l);
-    j->fetches_late = tg_fetches_late(l);
-    j->fetches_rows = j->kernel.grain && tg_fetches_rows(p, j->plan, l);
-    j->a_from = distance_of(p->m, p->k, &p->a, l);
-    j->b_from = distance_of(p->n, p->k, &p->b, l);
-    j->fetches_first = j->kernel.grain && j->a_from != TG_IN_L2 && !j->fetches_rows &&
-                       tg_can_fetch_rows(p, j->plan, l);
-    j->ahead = j->turned ? turned_run(j, l) : 0;
-    j->turned_lines = j->turned ? turned_lines_of(j, l) : 0;
-}
-
 /* Of small items in a row that come from beyond L2, each is fetched while the one before it is
  * multiplied. */
 static void fetch_items(tg_job *j, const tg_limits *l)
@@ -274,8 +93,7 @@ static void find_steps(tg_job *j, const tg_limits *l)
     if (!tg_is_near(p, t->thread.m + t->thread.n, j->bytes, l) ||
         (!j->is_flat && is_b_for_few(j, l)))
         set_fetching(&j->step);
-    const int takes_all = j->is_streamed && j->words; /* rows */
-    j->rows = rows_of(p->m, takes_all ? tg_max(p->m, 1) : t->thread.m);
+    j->rows = rows_of(p->m, j->is_streamed && j->words ? tg_max(p->m, 1) : t->thread.m);
     if (j->is_direct)
         fetch_items(j, l);
     j->is_step = j->is_direct && !j->copies_b && !j->widens && p->k <= j->slice &&
@@ -329,12 +147,12 @@ static void find_sums(tg_job *j)
     const tg_problem *p = j->p;
     const tg_tile *t = &j->tile;
     const int is_short = (int64_t)tg_type_size(p->c.type) < j->sum_bytes;
-    const int is_turned = j->fetches_rows && p->c.col_stride != 1;
+    const int is_turned = j->reading.fetches_rows && p->c.col_stride != 1;
     if (j->widens)
         j->sums_bytes = tg_round_up(p->m * j->step.b_row * j->bytes, 64);
     if (j->is_streamed || ((is_short || is_turned) && p->k > j->slice && !j->is_direct)) {
         const int64_t rows = tg_ceil_div(j->pieces_m, j->strips.m) * j->grain.m;
-        const int64_t columns = j->goes_down ? t->block.n : tg_min(t->block.n, p->n);
+        const int64_t columns = j->reading.goes_down ? t->block.n : tg_min(t->block.n, p->n);
         /* A line more than panels, so that rows do not share a cache set. */
         j->sums_row = tg_round_up(columns, stream_panel(j)) + 16;
         const int rounds = is_short && j->words && j->words->writes_short && p->k <= j->slice;

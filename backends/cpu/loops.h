@@ -22,14 +22,6 @@
 
 #include "stage.h"
 
-/* C, or the sums beside it: element (0, 0) of what is looked at, and the ways to a tile of the
- * kernel's elements and from it. */
-typedef struct place {
-    char *at;
-    int64_t row, col, bytes;
-    tg_copy *load, *store;
-} place;
-
 /* One pass over a slice of k: where tiles of C are from, and where they go. */
 typedef struct pass {
     place from, to;
@@ -39,12 +31,6 @@ typedef struct pass {
     double beta;
     range ks; /* of the block */
 } pass;
-
-static place moved(place p, int64_t row, int64_t col)
-{
-    p.at += (row * p.row + col * p.col) * p.bytes;
-    return p;
-}
 
 /* The kernel fetches what it writes itself; this is for what is written after it. */
 static void fetch(const place *c, int64_t rows, int64_t cols)
@@ -146,10 +132,11 @@ static void multiply_row(const tg_job *j, const staged *a, const staged *b, cons
         find_b(j, b, panel, now->ks.begin, row_of_tiles, s);
         find_coming(b, panel * rows_of_tiles + row_of_tiles, s);
         set_fetching(s);
-        const int is_first = j->fetches_first && n == 0 && is_panel_whole(j, s) && !b->is_late;
+        const int is_first =
+            j->reading.fetches_first && n == 0 && is_panel_whole(j, s) && !b->is_late;
         if (is_first)
             s->more = 0;
-        if (is_first || j->fetches_rows)
+        if (is_first || j->reading.fetches_rows)
             fetch_rows(j, a, row_of_tiles, s);
         j->kernel.run(s);
     }
@@ -169,13 +156,9 @@ static void multiply_beside(const tg_job *j, const team *t, const staged *a, con
     s->beta = j->add ? 0 : now->beta;
     fetch(&to, s->rows, count);
     if (s->beta != 0)
-        from.load(beside.at, beside.row, 1, from.at, from.row, from.col, s->rows, count);
+        take_c(&from, beside.at, beside.row, s->rows, count);
     multiply_row(j, a, b, now, &beside, m, cols, s);
-    if (j->add)
-        j->add(to.at, to.row, to.col, (const float *)(const void *)beside.at, beside.row, s->rows,
-               count, j->p->alpha, now->beta);
-    else
-        to.store(to.at, to.row, to.col, beside.at, beside.row, 1, s->rows, count);
+    give_c(j, &to, beside.at, beside.row, s->rows, count, now->beta);
 }
 
 /* One warp tile of a block, over one slice of its k. */
@@ -187,7 +170,7 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
     const int word = tg_takes_words_in_rows(j->tile) ? 1 : tg_tile_word(j->tile, (int)j->bytes);
     const int64_t last = cols.begin + tg_round_down(cols.end - 1 - cols.begin, b->line);
     const int64_t left = cols.end - last;
-    const int rounds = j->fetches_rows && rounds_columns(left, j->tile.vec);
+    const int rounds = j->reading.fetches_rows && rounds_columns(left, j->tile.vec);
     const int is_whole = (left == b->line || left % b->grain == 0) && (!rounds || now->is_beside);
     tg_step s = {.k = tg_ceil_div(now->ks.end - now->ks.begin, word), .waited_row = now->from.row};
     for (int64_t m = rows.begin; m < rows.end; m += a->line) { /* loop 2: A from L1 */
@@ -308,11 +291,11 @@ static block block_at(const tg_job *j, const team *t, const cell *x, int64_t ind
     now.a.lines = (range){m0, tg_min(x->rows.end, m0 + size.m)};
     now.b.lines = (range){n0, tg_min(x->cols.end, n0 + size.n)};
     now.a.ks = now.b.ks = (range){k0, tg_min(j->p->k, k0 + size.k)};
-    now.b.is_late = j->packs_late && t->size == 1 && lines >= now.a.line && lines <= size.m;
+    now.b.is_late = j->reading.packs_late && t->size == 1 && lines >= now.a.line && lines <= size.m;
     now.b.is_one = now.b.is_late && lines <= j->tile.warp.m && j->tile.warp.n == now.b.line;
-    if (now.b.is_late && j->fetches_late)
+    if (now.b.is_late && j->reading.fetches_late)
         find_next_block(j, &now.b, x->cols.end);
-    else if (now.b.is_late && j->b_from != TG_IN_L2)
+    else if (now.b.is_late && j->reading.b_from != TG_IN_L2)
         find_along(&now.b, tg_ceil_div(lines, now.a.line));
     return now;
 }
@@ -331,13 +314,7 @@ static void stage_block(const tg_job *j, const team *t, const cell *x, block *no
 static void multiply_cell(const tg_job *j, const team *t, tg_item item, range rows, range cols)
 {
     const tg_problem *p = j->p;
-    const tg_isa *isa = j->isa;
-    const place c = {.at = item.c,
-                     .row = p->c.row_stride,
-                     .col = p->c.col_stride,
-                     .bytes = (int64_t)tg_type_size(p->c.type),
-                     .load = isa->widen[p->c.type - 1],
-                     .store = isa->narrow[p->c.type - 1]};
+    const place c = c_at(j, item.c);
     const place sums = {t->sums, j->sums_row, 1, j->sum_bytes, j->copy_sums, j->copy_sums};
     const tg_mnk size = j->tile.block;
     const cell x = {item,

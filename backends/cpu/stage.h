@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One operand's part of a block, packed in panels or read where it is, and who packs it. */
+ * One operand's part of a block, packed in panels or read where it is, and who packs it; and where
+ * C is, or waits beside itself. */
 #ifndef TG_STAGE_H
 #define TG_STAGE_H
 
@@ -234,10 +235,52 @@ static staged operand(const tg_job *j, tg_flag which, const void *data, char *pa
                     .k = tile->block.k,
                     .panels = panels,
                     .k_inner = k_inner,
-                    .from = is_b ? j->b_from : j->a_from,
+                    .from = is_b ? j->reading.b_from : j->reading.a_from,
                     .in_place = is_wanted && can && !is_packed,
                     .packed = is_packed ? (const char *)data + sizeof(tg_packed) : NULL,
                     .all_lines = tg_round_up(is_b ? p->n : p->m, line)};
+}
+
+/* C, or the sums beside it: element (0, 0) of what is looked at, and the ways to a tile of the
+ * kernel's elements and from it. */
+typedef struct place {
+    char *at;
+    int64_t row, col, bytes;
+    tg_copy *load, *store;
+} place;
+
+static place c_at(const tg_job *j, char *at)
+{
+    const tg_output *c = &j->p->c;
+    return (place){.at = at,
+                   .row = c->row_stride,
+                   .col = c->col_stride,
+                   .bytes = (int64_t)tg_type_size(c->type),
+                   .load = j->isa->widen[c->type - 1],
+                   .store = j->isa->narrow[c->type - 1]};
+}
+
+static place moved(place p, int64_t row, int64_t col)
+{
+    p.at += (row * p.row + col * p.col) * p.bytes;
+    return p;
+}
+
+/* A C that kernels cannot have as it is (ragged, of another type, in columns) is taken to a tile
+ * beside it, if it counts, and given what has become of that. Integers are added there: kernels
+ * make their sums alone. */
+static void take_c(const place *c, void *to, int64_t to_row, int64_t rows, int64_t cols)
+{
+    c->load(to, to_row, 1, c->at, c->row, c->col, rows, cols);
+}
+
+static void give_c(const tg_job *j, const place *c, const void *from, int64_t from_row,
+                   int64_t rows, int64_t cols, double beta)
+{
+    if (j->add)
+        j->add(c->at, c->row, c->col, from, from_row, rows, cols, j->p->alpha, beta);
+    else
+        c->store(c->at, c->row, c->col, from, from_row, 1, rows, cols);
 }
 
 /* Sets how far ahead B is fetched. Nothing from behind the panel: that may be no memory at all,

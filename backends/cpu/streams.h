@@ -26,38 +26,33 @@ typedef struct stream {
     const team *t;
     tg_item item;
     void (*run)(const tg_step *);
-    int takes_all; /* does it take all rows, and all columns of a block? */
     int copies_a, is_packed;
     int is_apart;                      /* are the sums of these k left for others to add? */
     int64_t a_bytes, b_bytes, c_bytes; /* of elements */
-    int64_t panel, rows_at_once;
+    int64_t panel;
     range all, cols; /* columns, and those of the block */
-    char *c, *in_c;  /* the block's C as kernels have it, and as it is */
+    char *c;         /* the block's C as kernels have it, */
+    place in_c;      /* and as it is */
 } stream;
 
 static stream stream_of(const tg_job *j, const team *t, tg_item item, range cols, range ks)
 {
     const tg_problem *p = j->p;
-    const int in_rows = tg_takes_words_in_rows(j->tile), takes_all = in_rows || j->tile.inst.m > 1;
-    const int is_packed = (p->flags & TG_B_PACKED) != 0;
+    const int is_block = tg_takes_words_in_rows(j->tile) || j->tile.inst.m > 1;
     return (stream){.j = j,
                     .t = t,
                     .item = item,
                     .run = j->words ? j->words->stream : j->kernel.run,
-                    .takes_all = takes_all,
-                    .copies_a = j->converts || (p->a.col_stride != 1 && !j->words) || j->goes_down,
-                    .is_packed = is_packed,
+                    .copies_a =
+                        j->converts || (p->a.col_stride != 1 && !j->words) || j->reading.goes_down,
+                    .is_packed = (p->flags & TG_B_PACKED) != 0,
                     .is_apart = j->splits > 1 && (ks.begin > 0 || j->is_c_beside),
                     .a_bytes = (int64_t)tg_type_size(p->a.type),
                     .b_bytes = (int64_t)tg_type_size(p->b.type),
                     .c_bytes = (int64_t)tg_type_size(p->c.type),
-                    .panel = takes_all  ? j->tile.block.n
+                    .panel = is_block   ? j->tile.block.n
                              : j->words ? TG_STREAM_PANEL
                                         : j->tile.thread.n,
-                    .rows_at_once = is_packed ? j->slice
-                                    : j->words && !in_rows
-                                        ? tg_max(TG_STREAMED_WORDS, j->tile.inst.k)
-                                        : j->stream_rows,
                     .all = cols};
 }
 
@@ -65,7 +60,7 @@ static stream stream_of(const tg_job *j, const team *t, tg_item item, range cols
 static tg_step step_of(const stream *x)
 {
     const tg_job *j = x->j;
-    const int is_in_lots = j->fetching == TG_FETCHES_LOTS;
+    const int is_in_lots = j->reading.fetching == TG_FETCHES_LOTS;
     return (tg_step){.a_col = 1,
                      .c_row = j->is_c_beside ? j->sums_row : j->p->c.row_stride,
                      .sums_row = x->is_apart ? j->apart_row : j->sums_row,
@@ -76,7 +71,7 @@ static tg_step step_of(const stream *x)
                      .sums_next = x->panel,
                      .coming_lines = is_in_lots ? 1 : 2,
                      .is_c_short = !j->is_c_beside && x->c_bytes < j->sum_bytes,
-                     .is_near = j->is_near,
+                     .is_near = j->reading.is_near,
                      .alpha = j->add ? 1 : j->p->alpha};
 }
 
@@ -86,7 +81,7 @@ static int begin_piece(const stream *x, int64_t k, tg_step *s)
 {
     const tg_job *j = x->j;
     const int64_t left = tg_min(j->p->k - k, j->slice - k % j->slice);
-    s->k = tg_min(x->rows_at_once, left);
+    s->k = tg_min(j->reading.rows, left);
     if (x->is_packed && s->k >= TG_STREAMED)
         s->k = tg_round_down(s->k, TG_STREAMED);
     else if (j->stream_type && s->k == left && s->k > TG_STREAMED)
@@ -150,25 +145,19 @@ static void begin_c(stream *x)
 {
     const tg_job *j = x->j;
     const tg_problem *p = j->p;
-    x->in_c = (char *)x->item.c + x->cols.begin * p->c.col_stride * x->c_bytes;
-    x->c = j->is_c_beside ? x->t->sums + j->plane : x->in_c;
+    x->in_c = moved(c_at(j, x->item.c), 0, x->cols.begin);
+    x->c = j->is_c_beside ? x->t->sums + j->plane : x->in_c.at;
     if (j->is_c_beside && !x->is_apart && !j->add && p->beta != 0)
-        j->isa->widen[p->c.type - 1](x->c, j->sums_row, 1, x->in_c, p->c.row_stride,
-                                     p->c.col_stride, p->m, x->cols.end - x->cols.begin);
+        take_c(&x->in_c, x->c, j->sums_row, p->m, x->cols.end - x->cols.begin);
 }
 
 /* and has its sums then, of a slice of k or of all of it. */
 static void finish_c(const stream *x, int is_first, int is_last)
 {
     const tg_job *j = x->j;
-    const tg_problem *p = j->p;
-    const int64_t columns = x->cols.end - x->cols.begin;
-    if (j->add)
-        j->add(x->in_c, p->c.row_stride, p->c.col_stride, (const float *)(const void *)x->c,
-               j->sums_row, p->m, columns, p->alpha, is_first ? p->beta : 1);
-    else if (is_last && j->is_c_beside)
-        j->isa->narrow[p->c.type - 1](x->in_c, p->c.row_stride, p->c.col_stride, x->c, j->sums_row,
-                                      1, p->m, columns);
+    if (j->add || (is_last && j->is_c_beside))
+        give_c(j, &x->in_c, x->c, j->sums_row, j->p->m, x->cols.end - x->cols.begin,
+               is_first ? j->p->beta : 1);
 }
 
 /* The same columns for all rows, a tile of them at a time: what was read of B is in L1 or L2 then.
@@ -224,7 +213,7 @@ static coming find_lot(const stream *x, int64_t n, int64_t k)
 {
     const tg_job *j = x->j;
     const int64_t row = j->p->b.row_stride * x->b_bytes;
-    const int64_t left = n < x->all.end ? tg_min(j->stream_rows, j->p->k - k) : 0;
+    const int64_t left = n < x->all.end ? tg_min(j->reading.rows, j->p->k - k) : 0;
     return (coming){
         .at = (const char *)x->item.b + k * row + n * x->b_bytes, .left = left, .next = row};
 }
@@ -238,8 +227,8 @@ static void run_piece(const stream *x, int64_t k, char *sums, tg_step *s)
     const tg_problem *p = j->p;
     const int64_t c_bytes = s->is_c_short ? x->c_bytes : j->sum_bytes;
     const int is_one_tile = j->rows.tall + j->rows.low == 1;
-    const int runs_on = !j->words && !j->goes_down && (is_one_tile || !x->is_packed);
-    const int is_in_lots = j->fetching == TG_FETCHES_LOTS;
+    const int runs_on = !j->words && !j->reading.goes_down && (is_one_tile || !x->is_packed);
+    const int is_in_lots = j->reading.fetching == TG_FETCHES_LOTS;
     coming lot = {0};
     if (is_in_lots)
         lot = k + s->k < p->k ? find_lot(x, x->cols.begin, k + s->k) : find_lot(x, x->cols.end, 0);
@@ -249,17 +238,17 @@ static void run_piece(const stream *x, int64_t k, char *sums, tg_step *s)
         const int is_there = read_b(x, k, n, s);
         s->more = is_there && runs_on ? tg_max(0, left / x->panel - 1) : 0;
         s->c = x->c + done * c_bytes;
-        s->sums = sums + done * (j->goes_down ? p->m : 1) * j->sum_bytes;
+        s->sums = sums + done * (j->reading.goes_down ? p->m : 1) * j->sum_bytes;
         s->coming = NULL;
-        if (j->fetching == TG_FETCHES_ALONG && is_there)
+        if (j->reading.fetching == TG_FETCHES_ALONG && is_there)
             s->coming = (const char *)s->b + ALONG;
-        if (j->fetching == TG_FETCHES_BELOW && is_there && k + 2 * s->k <= p->k)
+        if (j->reading.fetching == TG_FETCHES_BELOW && is_there && k + 2 * s->k <= p->k)
             s->coming = (const char *)s->b + s->k * s->coming_row;
         coming below = {.at = s->coming, .left = s->coming ? 2 : 0, .next = 2 * LINE};
-        if (x->takes_all) {
+        if (j->words) {
             s->rows = (int)p->m;
             x->run(s);
-        } else if (j->goes_down) {
+        } else if (j->reading.goes_down) {
             run_down(j, *s, is_in_lots ? &lot : &below);
         } else {
             run_rows(j, x->run, *s, x->b_bytes);
