@@ -255,7 +255,7 @@ MUTATIONS = [
     ("bytes: the few lines of a slice are the first", DIRECT, "s.a = a + k * j->bytes;", "s.a = a;"),
     ("bytes: the few are of the type of the many", DIRECT, "few_type = is_b ? p->a.type : p->b.type;", "few_type = type;"),
     ("bytes: streams take unsigned ones for signed", KERNELS, "vec, (tg_type)b_type)", "vec, (tg_type)(b_type == TG_U8 ? TG_I8 : b_type))"),
-    ("bytes: tiles of rows in a stream lie over what signs added", JOB, "j->is_streamed && j->words ? tg_max(p->m, 1) :", ""),
+    ("words: a stream has no more rows than a tile", STREAMS, "s->rows = (int)p->m;", "s->rows = (int)tg_min(p->m, j->tile.thread.m);"),
     ("bytes: turned ones lose their sign", "backends/cpu/isa.h", "_mm256_srai_epi32(up, 24)", "_mm256_srli_epi32(up, 24)"),
     ("bytes: turned ones keep their neighbours", "backends/cpu/isa.h", "_mm256_set1_epi32(255)", "_mm256_set1_epi32(511)"),
     ("halves: few rows are read as if widened", DIRECT, "if (few_k != 1 || s.b_type) {", "if (few_k != 1) {"),

@@ -93,7 +93,7 @@ static void find_steps(tg_job *j, const tg_limits *l)
     if (!tg_is_near(p, t->thread.m + t->thread.n, j->bytes, l) ||
         (!j->is_flat && is_b_for_few(j, l)))
         set_fetching(&j->step);
-    j->rows = rows_of(p->m, j->is_streamed && j->words ? tg_max(p->m, 1) : t->thread.m);
+    j->rows = rows_of(p->m, t->thread.m);
     if (j->is_direct)
         fetch_items(j, l);
     j->is_step = j->is_direct && !j->copies_b && !j->widens && p->k <= j->slice &&
