@@ -242,22 +242,20 @@ BF16_INLINE void multiply_woven(int mr, int nv, int is_masked, int64_t row, int 
 }
 
 /* Half the rows have twice the columns. */
-#define WOVEN(count, nv, is_masked) \
-    multiply_woven(count, (count) <= PAIR_ROWS / 2 ? nv : tg_min(nv, 2), is_masked, row, col, s)
-#define IF_WOVEN(count)                                    \
-    case count:                                            \
-        if (left <= WORDS)                                 \
-            WOVEN(count, 1, 1);                            \
-        else if (left < ROW_HALVES)                        \
-            WOVEN(count, 2, 1);                            \
-        else if (step == ROW_HALVES || left == ROW_HALVES) \
-            WOVEN(count, 2, 0);                            \
-        else if (left <= 3 * WORDS)                        \
-            WOVEN(count, 3, 1);                            \
-        else if (left < 2 * ROW_HALVES)                    \
-            WOVEN(count, 4, 1);                            \
-        else                                               \
-            WOVEN(count, 4, 0);                            \
+#define IF_WOVEN(count)                                                               \
+    case count:                                                                       \
+        if (left <= WORDS)                                                            \
+            multiply_woven(count, 1, 1, row, col, s);                                 \
+        else if (left < ROW_HALVES)                                                   \
+            multiply_woven(count, 2, 1, row, col, s);                                 \
+        else if ((count) > PAIR_ROWS / 2 || step == ROW_HALVES || left == ROW_HALVES) \
+            multiply_woven(count, 2, 0, row, col, s);                                 \
+        else if (left <= 3 * WORDS)                                                   \
+            multiply_woven(count, 3, 1, row, col, s);                                 \
+        else if (left < 2 * ROW_HALVES)                                               \
+            multiply_woven(count, 4, 1, row, col, s);                                 \
+        else                                                                          \
+            multiply_woven(count, 4, 0, row, col, s);                                 \
         break;
 
 /* All columns of B where it is, for a few rows of A. */
