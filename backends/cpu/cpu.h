@@ -89,6 +89,16 @@ static inline int tg_is_stream(const tg_step *s, int columns)
     return s->leaves_sums && s->k % TG_STREAMED == 0 && s->columns == columns;
 }
 
+/* So many panels, of so many accumulators each, are multiplied side by side: those of AVX2, which
+ * are a line wide. */
+#define TG_HAS_ROOM(accumulators, registers) ((accumulators) <= (registers)-4)
+#define TG_SIDE_BY_SIDE(accumulators, vec_bytes, registers) \
+    ((vec_bytes) != 32                            ? 1       \
+     : TG_HAS_ROOM(4 * (accumulators), registers) ? 4       \
+     : TG_HAS_ROOM(3 * (accumulators), registers)           \
+         ? 3                                                \
+         : 1 + TG_HAS_ROOM(2 * (accumulators), registers))
+
 /* Products of words (words.h, words_bf16.h, amx.h), for two types and an instruction. */
 typedef struct tg_words {
     tg_type a, b;

@@ -223,14 +223,6 @@ enum { LINE = 64, CROWDING = 4096, FETCH_STEPS = TG_FETCH_STEPS };
 #define UNROLL_STEPS _Pragma("GCC unroll 2")
 #endif
 enum { MOST_ACCUMULATORS = 40, MOST_VECTORS = 16 };
-/* So many panels, of so many accumulators each, are multiplied side by side: those of AVX2, which
- * are a line wide. */
-#define HAS_ROOM_FOR(accumulators) ((accumulators) <= REGISTERS - 4)
-#define SIDE_BY_SIDE(accumulators)          \
-    (VEC_BYTES != 32                    ? 1 \
-     : HAS_ROOM_FOR(4 * (accumulators)) ? 4 \
-     : HAS_ROOM_FOR(3 * (accumulators)) ? 3 \
-                                        : 1 + HAS_ROOM_FOR(2 * (accumulators)))
 /* The last vector of a row. Some cores with registers of 64 bytes have units of 32, and multiply
  * the lower halves alone in half the time. */
 enum { WHOLE, MASKED, MASKED_LOWER, HAS_LOWER = VEC_BYTES == 64 };

@@ -81,7 +81,8 @@ NAME(stream_tiles)(int mr, int nv, int panels, int are_apart, tg_type b_type, co
 static inline __attribute__((always_inline)) void NAME(stream)(int mr, int nv, tg_type b_type,
                                                                const tg_step *s)
 {
-    const int panels = SIDE_BY_SIDE(mr * nv), are_apart = s->b_next != nv * TG_V;
+    const int panels = TG_SIDE_BY_SIDE(mr * nv, VEC_BYTES, REGISTERS);
+    const int are_apart = s->b_next != nv * TG_V;
     tg_step now = *s;
     if (panels > 1 && are_apart)
         NAME(stream_tiles)(mr, nv, panels, 1, b_type, s);

@@ -45,7 +45,7 @@ static int streams_panels(const tg_job *j, const tg_limits *l)
 {
     const tg_tile *t = &j->tile;
     const int64_t sums = j->p->m * t->thread.n / t->vec;
-    const int is_woven = !j->converts && l->vec_bytes == 32 && 2 * sums <= l->registers - 4;
+    const int is_woven = !j->converts && TG_SIDE_BY_SIDE(sums, l->vec_bytes, l->registers) > 1;
     const int64_t tiles = j->stream_type ? (l->vec_bytes == 32 ? 6 : 2) : is_woven;
     return !j->words && t->form == TG_OUTER && t->stages == 1 && j->slice == t->block.k &&
            j->kernel.columns == t->thread.n && j->p->m <= tg_min(tiles * t->thread.m, t->block.m);
