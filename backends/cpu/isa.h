@@ -240,4 +240,36 @@ enum { WHOLE, MASKED, MASKED_LOWER, HAS_LOWER = VEC_BYTES == 64 };
 #define JOIN_(x, y) x##y
 #define JOIN(x, y) JOIN_(x, y)
 
+/* DO(rows, ...), to which rows are a constant, 1 to `most`; then the function returns. */
+#define IF_ROWS(count, most, DO, ...) \
+    case count:                       \
+        if ((count) <= (most)) {      \
+            DO(count, __VA_ARGS__);   \
+        }                             \
+        return;
+#define FOR_ROWS(rows, ...)      \
+    switch (rows) {              \
+        IF_ROWS(1, __VA_ARGS__)  \
+        IF_ROWS(2, __VA_ARGS__)  \
+        IF_ROWS(3, __VA_ARGS__)  \
+        IF_ROWS(4, __VA_ARGS__)  \
+        IF_ROWS(5, __VA_ARGS__)  \
+        IF_ROWS(6, __VA_ARGS__)  \
+        IF_ROWS(7, __VA_ARGS__)  \
+        IF_ROWS(8, __VA_ARGS__)  \
+        IF_ROWS(9, __VA_ARGS__)  \
+        IF_ROWS(10, __VA_ARGS__) \
+        IF_ROWS(11, __VA_ARGS__) \
+        IF_ROWS(12, __VA_ARGS__) \
+        IF_ROWS(13, __VA_ARGS__) \
+        IF_ROWS(14, __VA_ARGS__) \
+    }
+/* The same in a function of its own: one that is too large gets its registers from a simpler
+ * algorithm. */
+#define ROWS_FUNCTION(name, ...)                                         \
+    static __attribute__((noinline, unused)) void name(const tg_step *s) \
+    {                                                                    \
+        FOR_ROWS(s->rows, __VA_ARGS__)                                   \
+    }
+
 #endif

@@ -197,24 +197,8 @@ static inline __attribute__((always_inline)) void NAME(turned_tile)(int mr, int 
         memcpy(c + i * s->c_row, corner + i * whole, (size_t)columns * sizeof *c);
 }
 
-#define ROWS(rows, nv, way, type)                  \
-    case rows:                                     \
-        NAME(turned_tile)(rows, nv, way, type, s); \
-        return;
-#define EACH_ROWS(nv, way, type) \
-    switch (s->rows) {           \
-        ROWS(1, nv, way, type)   \
-        ROWS(2, nv, way, type)   \
-        ROWS(3, nv, way, type)   \
-        ROWS(4, nv, way, type)   \
-    }
-
-/* Functions of their own: one that is too large gets its registers from a simpler algorithm. */
-#define TURNED(name, nv, way, type)                                                     \
-    static __attribute__((noinline, unused)) void NAME(turned_##name)(const tg_step *s) \
-    {                                                                                   \
-        EACH_ROWS(nv, way, type)                                                        \
-    }
+#define TURNED(name, ...) \
+    ROWS_FUNCTION(NAME(turned_##name), TG_TURNED_ROWS, NAME(turned_tile), __VA_ARGS__, s)
 TURNED(crowded, 1, IN_REGISTERS, (tg_type)0)
 TURNED(f16, 1, IN_REGISTERS, TG_F16)
 TURNED(bf16, 1, IN_REGISTERS, TG_BF16)
@@ -242,11 +226,10 @@ static void NAME(turned)(const tg_step *s)
     } else if (is_near && s->columns == TG_TURNED_VECTORS * TG_V) {
         NAME(turned_all_near)(s);
     } else if (s->columns <= TG_V) {
-        EACH_ROWS(1, IN_LANES, (tg_type)0)
+        FOR_ROWS(s->rows, TG_TURNED_ROWS, NAME(turned_tile), 1, IN_LANES, (tg_type)0, s)
     } else {
-        EACH_ROWS(TG_TURNED_VECTORS, IN_LANES, (tg_type)0)
+        FOR_ROWS(s->rows, TG_TURNED_ROWS, NAME(turned_tile), TG_TURNED_VECTORS, IN_LANES,
+                 (tg_type)0, s)
     }
 }
 #undef TURNED
-#undef EACH_ROWS
-#undef ROWS

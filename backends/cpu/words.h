@@ -131,34 +131,12 @@ static inline __attribute__((always_inline)) void multiply_words(int mr, int nv,
     }
 }
 
-#define IF_WORD_ROWS(count, is_b_signed, is_flipped)              \
-    case count:                                                   \
-        if (s->columns <= WORDS)                                  \
-            multiply_words(count, 1, is_b_signed, is_flipped, s); \
-        else                                                      \
-            multiply_words(count, 2, is_b_signed, is_flipped, s); \
-        return;
-#define FOR_WORD_ROWS(...)        \
-    IF_WORD_ROWS(1, __VA_ARGS__)  \
-    IF_WORD_ROWS(2, __VA_ARGS__)  \
-    IF_WORD_ROWS(3, __VA_ARGS__)  \
-    IF_WORD_ROWS(4, __VA_ARGS__)  \
-    IF_WORD_ROWS(5, __VA_ARGS__)  \
-    IF_WORD_ROWS(6, __VA_ARGS__)  \
-    IF_WORD_ROWS(7, __VA_ARGS__)  \
-    IF_WORD_ROWS(8, __VA_ARGS__)  \
-    IF_WORD_ROWS(9, __VA_ARGS__)  \
-    IF_WORD_ROWS(10, __VA_ARGS__) \
-    IF_WORD_ROWS(11, __VA_ARGS__) \
-    IF_WORD_ROWS(12, __VA_ARGS__) \
-    IF_WORD_ROWS(13, __VA_ARGS__)
-#define WORD_KERNEL(name, ...)         \
-    static void name(const tg_step *s) \
-    {                                  \
-        switch (s->rows) {             \
-            FOR_WORD_ROWS(__VA_ARGS__) \
-        }                              \
-    }
+#define MULTIPLY_WORDS(rows, is_b_signed, is_flipped)        \
+    if (s->columns <= WORDS)                                 \
+        multiply_words(rows, 1, is_b_signed, is_flipped, s); \
+    else                                                     \
+        multiply_words(rows, 2, is_b_signed, is_flipped, s)
+#define WORD_KERNEL(name, ...) ROWS_FUNCTION(name, WORD_ROWS, MULTIPLY_WORDS, __VA_ARGS__)
 WORD_KERNEL(u8_by_i8, 1, 0)
 WORD_KERNEL(i8_by_i8, 1, 1)
 WORD_KERNEL(i8_by_u8, 0, 0)
