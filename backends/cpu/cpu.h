@@ -80,8 +80,9 @@ typedef double tg_spin(int64_t rounds, double *sink);
 /* A B that is read in streams: rows at a time, from memory and from caches; those that are made
  * words of, and their columns. */
 enum { TG_STREAMED = 8, TG_STREAMED_NEAR = 256, TG_STREAMED_WORDS = 16, TG_STREAM_PANEL = 64 };
-/* A B whose columns lie along k: vectors of columns at most, for TG_TURNED_ROWS of A. */
-enum { TG_TURNED_VECTORS = 2 };
+/* A B whose columns lie along k: vectors of columns side by side, for TG_TURNED_ROWS of A; and of
+ * one, at most, if they are whole and vectors have 64 bytes. */
+enum { TG_TURNED_NEAR = 2, TG_TURNED_VECTORS = 4 };
 
 /* Some of k in the middle of a sum, and all columns of a kernel: it has a body for that. */
 static inline int tg_is_stream(const tg_step *s, int columns)
@@ -121,8 +122,8 @@ typedef struct tg_kernels {
     tg_kernel rows[TG_CPU_ROWS]; /* of the table */
     tg_spin *spin;
     /* Up to TG_TURNED_ROWS rows times columns that lie along k, b_row from one to the next: up to
-     * TG_TURNED_VECTORS vectors of so many, which are fetched so many words ahead, if that is not
-     * 0. */
+     * TG_TURNED_NEAR vectors of so many, which are fetched so many words ahead, if that is not 0;
+     * or one row times TG_TURNED_VECTORS. */
     void (*turned)(const tg_step *step);
     int turned_columns;
 } tg_kernels;

@@ -101,6 +101,12 @@ static inline __attribute__((always_inline)) __m512 load_lanes(const void *const
                                              _mm_loadu_ps(lane[3]), 1);
     return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
 }
+
+static inline __attribute__((always_inline)) __m512 load_two_of_two(const void *const *at)
+{
+    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(at[0])),
+                              _mm256_loadu_ps(at[1]), 1);
+}
 #elif defined(__AVX2__)
 enum { HAS_MASKS = 1 };
 typedef __m256 register_float;
@@ -199,6 +205,10 @@ enum { CAN_CONVERT = 0 };
 
 typedef float loose_lane __attribute__((vector_size(16), aligned(1), may_alias));
 #define load_lanes(lane) (*(const loose_lane *)(lane)[0])
+#endif
+
+#ifndef __AVX512F__
+#define load_two_of_two(at) load_lanes(at) /* nobody does */
 #endif
 
 /* Loops over the thread tile must unroll fully, or the accumulators end up in memory. */

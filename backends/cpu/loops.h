@@ -291,7 +291,8 @@ static block block_at(const tg_job *j, const team *t, const cell *x, int64_t ind
     now.a.lines = (range){m0, tg_min(x->rows.end, m0 + size.m)};
     now.b.lines = (range){n0, tg_min(x->cols.end, n0 + size.n)};
     now.a.ks = now.b.ks = (range){k0, tg_min(j->p->k, k0 + size.k)};
-    now.b.is_late = j->reading.packs_late && t->size == 1 && lines >= now.a.line && lines <= size.m;
+    now.b.is_late =
+        j->reading.packs_late && t->size == 1 && lines >= now.a.line && index % x->blocks_m == 0;
     now.b.is_one = now.b.is_late && lines <= j->tile.warp.m && j->tile.warp.n == now.b.line;
     if (now.b.is_late && j->reading.fetches_late)
         find_next_block(j, &now.b, x->cols.end);

@@ -13,23 +13,26 @@ static int64_t columns_of_strip(const tg_job *j)
     return tg_ceil_div(tg_max(j->p->n, 1), j->splits > 1 ? j->plan->threads : j->strips.n);
 }
 
-/* One or two lines times many that lie along k: cores whose L1 has twelve ways, as its size says,
- * follow two vectors of those by themselves, from wherever. */
+/* The few lines that many, which lie along k, are multiplied with. */
+static int64_t few_of(const tg_job *j) { return j->turned == TG_TURNED_B ? j->p->m : j->p->n; }
+
+/* Of one or two, cores whose L1 has twelve ways, as its size says, follow two vectors of the many
+ * by themselves, from wherever. */
 static int follows_all(const tg_job *j, const tg_limits *l)
 {
     enum { TWELVE_WAYS = 48 << 10 };
-    const int64_t few = j->turned == TG_TURNED_B ? j->p->m : j->p->n;
-    return l->l1 >= TWELVE_WAYS && !tg_has_large_l2(l) && few <= 2 && !j->words;
+    return l->l1 >= TWELVE_WAYS && !tg_has_large_l2(l) && few_of(j) <= 2 && !j->words;
 }
 
-/* So many of these at a time: of those that are near, two vectors; from memory, what is well
- * fetched side by side; fewer if they share sets of L1. */
+/* So many of these at a time: of those that are near, two vectors, and of one line alone those
+ * cores have loads to spare for four; from memory, what is well fetched side by side; fewer if they
+ * share sets of L1. */
 static int64_t turned_lines_of(const tg_job *j, const tg_limits *l)
 {
     enum { STREAMS = 16 };
     const tg_problem *p = j->p;
     const int is_b = j->turned == TG_TURNED_B;
-    const int64_t bytes = (int64_t)tg_type_size(p->a.type), few = is_b ? p->m : p->n;
+    const int64_t bytes = (int64_t)tg_type_size(p->a.type);
     const int64_t apart = (is_b ? p->b.col_stride : p->a.row_stride) * bytes;
     const int64_t vector = j->isa->kernels[tg_cpu_kind(p->a.type)]->turned_columns;
     const int is_far =
@@ -37,8 +40,11 @@ static int64_t turned_lines_of(const tg_job *j, const tg_limits *l)
     const int64_t streams = apart % PAGE == 0                   ? STREAMS / 2
                             : is_far || apart % (PAGE / 2) == 0 ? STREAMS
                                                                 : 2 * STREAMS;
-    const int is_enough = j->stream_type || (is_far && few > 2 && l->vec_bytes == 64);
-    return vector * (is_enough ? 1 : tg_clamp(streams / vector, 1, TG_TURNED_VECTORS));
+    if (j->stream_type || (is_far && few_of(j) > 2 && l->vec_bytes == 64))
+        return vector;
+    if (follows_all(j, l) && few_of(j) == 1 && apart % (PAGE / 2) && l->vec_bytes == 64)
+        return TG_TURNED_VECTORS * vector;
+    return vector * tg_clamp(streams / vector, 1, TG_TURNED_NEAR);
 }
 
 /* Of so many words of a line, if it is fetched at all. One core waits for memory, and not for the

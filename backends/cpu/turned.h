@@ -15,12 +15,12 @@
  * types, whose words are several along k, and become f32 when they are turned.
  *
  * Needs what pack.h does, and its squares; and load_lanes, a register of what lies at so many
- * places. */
+ * places, or load_two_of_two, of two lanes at each of two. */
 #ifndef TURNED_WAYS
 #define TURNED_WAYS
-/* How columns are read: lane by lane; a register at a time; or lane by lane, with nothing fetched
- * and all of them there. */
-typedef enum turned_way { IN_LANES, IN_REGISTERS, IN_LANES_NEAR } turned_way;
+/* How columns are read: lane by lane; a register at a time; or, all of them there, lane by lane
+ * with nothing fetched, or by two lanes. */
+typedef enum turned_way { IN_LANES, IN_REGISTERS, IN_LANES_NEAR, IN_TWO_LANES } turned_way;
 #endif
 
 /* The words at p, p + 1, ... of TG_V columns: a register of each, or a lane. */
@@ -95,33 +95,43 @@ NAME(add_rest)(WIDE(vector) * acc, int mr, int nv, tg_type type, const char *con
     return p;
 }
 
-/* acc += a * b as long as k has whole lanes, or vectors of them, from columns that are all there:
- * addresses that follow from a few, not one for each column, leave the core its loads for what is
- * multiplied. One or two rows are read faster in a short loop. Returns where that ended. */
+/* acc += a * b as long as k has whole lanes, or lines, from columns that are all there: addresses
+ * that follow from a few, not one for each column, leave the core its loads for what is multiplied.
+ * One or two rows are read faster in a short loop. Two lanes of a column at a time take half as
+ * many loads, and leave some to fetch what comes. Returns where that ended. */
 static inline __attribute__((always_inline)) int64_t
-NAME(add_near)(WIDE(vector) * acc, int mr, int nv, const char *b, int64_t b_row, const TG_T *a,
-               int64_t a_row, int64_t p, int64_t end)
+NAME(add_near)(WIDE(vector) * acc, int mr, int nv, int is_wide, const char *b, int64_t b_row,
+               const TG_T *a, int64_t a_row, int64_t p, int64_t end)
 {
-    enum { LANES = TG_V / IN_LANE };
+    enum { LANES = TG_V / IN_LANE, FETCHED = 256 };
     const char *at[TG_TURNED_VECTORS * LANES]; /* the first of so many columns that share lanes */
     const int64_t below[4] = {0, b_row, 2 * b_row, 3 * b_row};
-    const int parts = mr > 2 ? LANES : 1, step = parts * IN_LANE;
+    const int run = is_wide ? 2 * IN_LANE : IN_LANE;
+    const int parts = is_wide ? 2 : mr > 2 ? LANES : 1, step = parts * run;
     EACH (x, nv * LANES)
         at[x] = b + x * IN_LANE * b_row + p * (int64_t)sizeof(TG_T);
     for (; p + step <= end; p += step) {
         EACH (part, parts)
             EACH (j, nv) {
+                const char *const *const of = at + j * LANES;
+                const int bytes = part * run * (int)sizeof(TG_T);
                 WIDE(vector) square[TG_V];
-                EACH (e, IN_LANE) {
+                EACH (e, run) {
+                    const int64_t column = below[e % IN_LANE];
                     const void *lane[LANES];
                     EACH (x, LANES)
-                        lane[x] = at[j * LANES + x] + below[e] + part * 16;
-                    square[e] = (WIDE(vector))load_lanes(lane);
+                        lane[x] = of[is_wide ? e / IN_LANE * 2 + x % 2 : x] + column + bytes;
+                    square[e] = is_wide ? (WIDE(vector))load_two_of_two(lane)
+                                        : (WIDE(vector))load_lanes(lane);
                 }
-                NAME(exchange)(square, IN_LANE);
-                EACH (e, IN_LANE)
+                if (is_wide)
+                    EACH (x, TG_V / 2)
+                        __builtin_prefetch(of[part * LANES / 2 + x / IN_LANE] + below[x % IN_LANE] +
+                                           FETCHED);
+                NAME(exchange)(square, run);
+                EACH (e, run)
                     EACH (i, mr)
-                        acc[i * nv + j] += a[i * a_row + p + part * IN_LANE + e] * square[e];
+                        acc[i * nv + j] += a[i * a_row + p + part * run + e] * square[e];
             }
         EACH (x, nv * LANES)
             at[x] += step * (int)sizeof(TG_T);
@@ -149,8 +159,9 @@ NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, turned_way way, tg_typ
     const int words = way == IN_REGISTERS ? TG_V : IN_LANE, times = TG_V / words;
     EACH (i, mr * nv)
         acc[i] = (WIDE(vector)){0};
-    if (way == IN_LANES_NEAR)
-        p = NAME(add_near)(acc, mr, nv, of[0], s->b_row * (int64_t)sizeof(TG_T), a, a_row, p, end);
+    if (way == IN_LANES_NEAR || way == IN_TWO_LANES)
+        p = NAME(add_near)(acc, mr, nv, VEC_BYTES == 64 && way == IN_TWO_LANES, of[0],
+                           s->b_row * (int64_t)sizeof(TG_T), a, a_row, p, end);
     p = NAME(add_rest)(acc, mr, nv, type, of, a, a_row, p, p + lead);
     for (; p + TG_V * in_word <= end; p += TG_V * in_word) {
         if (s->ahead)
@@ -197,15 +208,17 @@ static inline __attribute__((always_inline)) void NAME(turned_tile)(int mr, int 
         memcpy(c + i * s->c_row, corner + i * whole, (size_t)columns * sizeof *c);
 }
 
-#define TURNED(name, ...) \
-    ROWS_FUNCTION(NAME(turned_##name), TG_TURNED_ROWS, NAME(turned_tile), __VA_ARGS__, s)
+#define TURNED_ROWS(name, rows, ...) \
+    ROWS_FUNCTION(NAME(turned_##name), rows, NAME(turned_tile), __VA_ARGS__, s)
+#define TURNED(name, ...) TURNED_ROWS(name, TG_TURNED_ROWS, __VA_ARGS__)
 TURNED(crowded, 1, IN_REGISTERS, (tg_type)0)
 TURNED(f16, 1, IN_REGISTERS, TG_F16)
 TURNED(bf16, 1, IN_REGISTERS, TG_BF16)
 TURNED(i8, 1, IN_REGISTERS, TG_I8)
 TURNED(u8, 1, IN_REGISTERS, TG_U8)
 TURNED(near, 1, IN_LANES_NEAR, (tg_type)0)
-TURNED(all_near, TG_TURNED_VECTORS, IN_LANES_NEAR, (tg_type)0)
+TURNED(all_near, TG_TURNED_NEAR, IN_LANES_NEAR, (tg_type)0)
+TURNED_ROWS(wide, 1, TG_TURNED_VECTORS, IN_TWO_LANES, (tg_type)0)
 
 static void NAME(turned)(const tg_step *s)
 {
@@ -223,13 +236,16 @@ static void NAME(turned)(const tg_step *s)
         NAME(turned_crowded)(s);
     } else if (is_near && s->columns == TG_V) {
         NAME(turned_near)(s);
-    } else if (is_near && s->columns == TG_TURNED_VECTORS * TG_V) {
+    } else if (s->columns == TG_TURNED_VECTORS * TG_V) {
+        NAME(turned_wide)(s);
+    } else if (is_near && s->columns == TG_TURNED_NEAR * TG_V) {
         NAME(turned_all_near)(s);
     } else if (s->columns <= TG_V) {
         FOR_ROWS(s->rows, TG_TURNED_ROWS, NAME(turned_tile), 1, IN_LANES, (tg_type)0, s)
     } else {
-        FOR_ROWS(s->rows, TG_TURNED_ROWS, NAME(turned_tile), TG_TURNED_VECTORS, IN_LANES,
-                 (tg_type)0, s)
+        FOR_ROWS(s->rows, TG_TURNED_ROWS, NAME(turned_tile), TG_TURNED_NEAR, IN_LANES, (tg_type)0,
+                 s)
     }
 }
 #undef TURNED
+#undef TURNED_ROWS
