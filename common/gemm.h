@@ -42,7 +42,7 @@ typedef struct tg_packed {
 
 /* A line of the tuning file, packed: what it is for, and the tiling. */
 typedef struct tg_tuned {
-    uint64_t key;
+    uint64_t key; /* 0: none */
     tg_tile tile;
 } tg_tuned;
 
@@ -62,8 +62,8 @@ struct tg_context {
     uint32_t flags;   /* of every problem */
     int is_forced;
     tg_tile forced;
-    tg_tuned *tuned; /* in the order of their keys */
-    int tuned_count;
+    tg_tuned *tuned; /* by their keys, in a table of so many places, a power of two */
+    int tuned_places, tuned_count;
     tg_problem given;   /* the last problem that was planned, as it came (size 0: none), */
     tg_problem planned; /* as the backend takes it,                                      */
     int is_swapped;     /* with B for A,                                                 */

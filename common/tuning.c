@@ -185,34 +185,39 @@ static tg_status check_tile(tg_context *ctx, tg_tile t, tg_type type)
 
 /* --------------------------------------------------------------------------- a context's lines */
 
-static int compare(const void *left, const void *right)
+/* Where in a table of so many places the line of this key is, or would be: some place is empty. */
+static tg_tuned *place_of(tg_tuned *table, int places, uint64_t key)
 {
-    const uint64_t x = ((const tg_tuned *)left)->key, y = ((const tg_tuned *)right)->key;
-    return (x > y) - (x < y);
+    const uint32_t mask = (uint32_t)places - 1;
+    uint32_t at = (uint32_t)(key * 0x9e3779b97f4a7c15u >> 32) & mask;
+    while (table[at].key != 0 && table[at].key != key)
+        at = (at + 1) & mask;
+    return &table[at];
 }
 
-static tg_tuned *find(const tg_context *ctx, uint64_t key)
+static int make_room(tg_context *ctx)
 {
-    const tg_tuned wanted = {.key = key};
-    if (ctx->tuned_count == 0)
-        return NULL;
-    return bsearch(&wanted, ctx->tuned, (size_t)ctx->tuned_count, sizeof wanted, compare);
+    enum { FIRST_PLACES = 16 };
+    const int places = ctx->tuned_places ? 2 * ctx->tuned_places : FIRST_PLACES;
+    tg_tuned *table = calloc((size_t)places, sizeof *table);
+    if (!table)
+        return 0;
+    for (int i = 0; i < ctx->tuned_places; i++)
+        if (ctx->tuned[i].key != 0)
+            *place_of(table, places, ctx->tuned[i].key) = ctx->tuned[i];
+    free(ctx->tuned);
+    ctx->tuned = table;
+    ctx->tuned_places = places;
+    return 1;
 }
 
 static tg_status keep(tg_context *ctx, const tg_tuned *tuned)
 {
-    tg_tuned *old = find(ctx, tuned->key);
-    if (!old) {
-        tg_tuned *more = realloc(ctx->tuned, (size_t)(ctx->tuned_count + 1) * sizeof *more);
-        if (!more)
-            return tg_fail(ctx, TG_OUT_OF_MEMORY, "there is no memory for the line");
-        ctx->tuned = more;
-        int at = ctx->tuned_count++;
-        for (; at > 0 && more[at - 1].key > tuned->key; at--)
-            more[at] = more[at - 1];
-        old = &more[at];
-    }
-    *old = *tuned;
+    if (2 * ctx->tuned_count >= ctx->tuned_places && !make_room(ctx))
+        return tg_fail(ctx, TG_OUT_OF_MEMORY, "there is no memory for the line");
+    tg_tuned *place = place_of(ctx->tuned, ctx->tuned_places, tuned->key);
+    ctx->tuned_count += place->key == 0;
+    *place = *tuned;
     ctx->given.size = 0;
     return TG_OK;
 }
@@ -241,8 +246,9 @@ const tg_tile *tg_tuning_find(const tg_context *ctx, const tg_problem *p)
     const int64_t sizes[SIZES] = {q.m, q.n, q.k, q.batch};
     if (trans < 0)
         return NULL;
-    const tg_tuned *tuned = find(ctx, key_of(p->a.type, trans, sizes, threads_of(ctx)));
-    return tuned ? &tuned->tile : NULL;
+    const uint64_t key = key_of(p->a.type, trans, sizes, threads_of(ctx));
+    const tg_tuned *place = place_of(ctx->tuned, ctx->tuned_places, key);
+    return place->key == key ? &place->tile : NULL;
 }
 
 tg_status tg_tuning_print(tg_context *ctx, const tg_problem *problem, const tg_tile *tile,
