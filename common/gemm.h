@@ -64,6 +64,7 @@ struct tg_context {
     tg_tile forced;
     tg_tuned *tuned; /* by their keys, in a table of so many places, a power of two */
     int tuned_places, tuned_count;
+    char library[32];   /* that wrote lines which can be used; "": no line has asked yet */
     tg_problem given;   /* the last problem that was planned, as it came (size 0: none), */
     tg_problem planned; /* as the backend takes it,                                      */
     int is_swapped;     /* with B for A,                                                 */

@@ -65,10 +65,14 @@ static uint64_t key_of(tg_type type, int trans, const int64_t sizes[SIZES], int 
 /* A CPU's; a GPU has no say in them. */
 static int threads_of(const tg_context *ctx) { return ctx->limits.l1 > 0 ? tg_units(ctx) : 0; }
 
-/* A table of other rows has other choosers' choices, and the gain was over those. */
-static void print_library(char text[32])
+/* A table of other rows has other choosers' choices, and the gain was over those. Its hash takes as
+ * long as a dozen lines, so it is kept. */
+static const char *library_of(tg_context *ctx)
 {
-    snprintf(text, 32, "%s-%08x", TG_VERSION_TEXT, (unsigned)(tg_tile_table() & 0xffffffffu));
+    if (!*ctx->library)
+        snprintf(ctx->library, sizeof ctx->library, "%s-%08x", TG_VERSION_TEXT,
+                 (unsigned)(tg_tile_table() & 0xffffffffu));
+    return ctx->library;
 }
 
 static void print_line(const line *x, char text[TG_TUNING_LINE])
@@ -148,8 +152,7 @@ static tg_status understand(tg_context *ctx, const char *text, line *x)
 
 static tg_status check_origin(tg_context *ctx, const line *x)
 {
-    char library[32];
-    print_library(library);
+    const char *library = library_of(ctx);
     if (strcmp(x->library, library) != 0)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "library %s wrote it, and this is %s", x->library,
                        library);
@@ -274,7 +277,7 @@ tg_status tg_tuning_print(tg_context *ctx, const tg_problem *problem, const tg_t
     for (int i = 0; i < SIZES; i++)
         x.sizes[i] = 1LL << bits_of(sizes[i]);
     x.threads = threads_of(ctx);
-    print_library(x.library);
+    snprintf(x.library, sizeof x.library, "%s", library_of(ctx));
     tg_tile_print(tile, x.tiling, sizeof x.tiling);
     print_line(&x, text);
     return tg_succeed(ctx);
