@@ -106,29 +106,47 @@ tg_reach tg_reach_of(const tg_input *x, int64_t rows, int64_t cols, int64_t batc
     return reach;
 }
 
-static int64_t greatest_common_divisor(int64_t x, int64_t y)
+/* The least i >= 0 for which i * s - w is a multiple of t; -1 if i * s is larger than any span, or
+ * there is none. s and w are less than t. */
+static int64_t solve(int64_t s, int64_t w, int64_t t)
 {
-    return y ? greatest_common_divisor(y, x % y) : x;
+    const int64_t most = (int64_t)1 << 50;
+    if (s == 0 || w == 0)
+        return w == 0 ? 0 : -1;
+    const int64_t j = solve(t % s, (s - w % s) % s, s);
+    return j < 0 || j > most / t ? -1 : (w + j * t) / s;
 }
 
-/* Do two of C's dimensions reach the same address by different indices?
- * i * s == j * t has its smallest solution at i = t / gcd, j = s / gcd. */
+/* Do two elements of C coincide? Not if each stride is larger than what smaller ones span, and
+ * surely if there are more elements than places. Else, if their indices can differ by x, i and j,
+ * not all 0, so that x * u == i * s + j * t. Of x there are the fewest, and not many: they are
+ * tried. i and j are counted from the lowest ones, -m and -n. */
 static int elements_coincide(const int64_t stride[3], const int64_t count[3])
 {
-    for (int d = 0; d < 3; d++)
-        for (int e = 0; e < d; e++) {
-            if ((stride[d] == 0 && count[d] > 1) || (stride[e] == 0 && count[e] > 1))
-                return 1;
-            if (count[d] == 1 || count[e] == 1)
-                continue;
-            int64_t s = stride[d] < 0 ? -stride[d] : stride[d];
-            int64_t t = stride[e] < 0 ? -stride[e] : stride[e];
-            if (s > t ? s / t >= count[e] : t / s >= count[d]) /* one within a step of the other */
-                continue;
-            int64_t divisor = greatest_common_divisor(s, t);
-            if (t / divisor < count[d] && s / divisor < count[e])
-                return 1;
-        }
+    const view c = view_of(NULL, stride, count, 1);
+    int64_t span = 0;
+    int is_nested = 1, few = 2;
+    double elements = 1;
+    for (int d = 2; d >= 0; d--) {
+        if (stride[d] == 0 && count[d] > 1)
+            return 1;
+        is_nested &= c.count[d] == 1 || c.stride[d] > span;
+        span += c.stride[d] * (c.count[d] - 1);
+        elements *= (double)c.count[d];
+        few = c.count[d] < c.count[few] ? d : few;
+    }
+    if (is_nested || elements > (double)span + 1)
+        return !is_nested;
+    const int64_t u = c.stride[few], s = c.stride[(few + 1) % 3], t = c.stride[(few + 2) % 3];
+    const int64_t m = c.count[(few + 1) % 3] - 1, n = c.count[(few + 2) % 3] - 1;
+    for (int64_t x = 0; x < c.count[few] && x * u <= m * s + n * t; x++) {
+        const int64_t sum = x * u + m * s + n * t, above = tg_max(0, sum - 2 * n * t);
+        const int64_t first = x == 0 ? m + 1 : tg_ceil_div(above, s);
+        const int64_t last = tg_min(2 * m, sum / s);
+        const int64_t more = first > last ? -1 : solve(s % t, (sum - first * s) % t, t);
+        if (more >= 0 && first + more <= last)
+            return 1;
+    }
     return 0;
 }
 

@@ -211,8 +211,7 @@ TG_API tg_status tg_dgemm(tg_context *ctx, tg_layout layout, tg_trans transa, tg
  * A transposed matrix is one with its two strides swapped; a column-major one has row_stride 1.
  * Strides may be negative. Data are aligned as their type. Inputs may have zero strides:
  * batch_stride 0 uses one matrix for the whole batch, row_stride 0 repeats one row. The elements of
- * C must be distinct: it is refused if two of its strides make some coincide (what only all three
- * do is not seen). */
+ * C must be distinct: if its strides make some coincide, it is refused. */
 typedef struct tg_input {
     const void *data;
     int64_t row_stride, col_stride, batch_stride;

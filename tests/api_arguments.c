@@ -194,6 +194,9 @@ static void test_problem(tg_context *ctx)
     PROBLEM((p.c.row_stride = 4, p.c.col_stride = 6), TG_BAD_ARGUMENT, "coincide|4, 6");
     PROBLEM(p.batch = 2, TG_BAD_ARGUMENT, "coincide|batch 2");
     PROBLEM((p.batch = 2, p.c.batch_stride = N), TG_BAD_ARGUMENT, "coincide");
+    PROBLEM((p.batch = 2, p.c.batch_stride = 2 * N + 1), TG_BAD_ARGUMENT, "coincide|6, 1, 13");
+    PROBLEM((p.batch = 2, p.c.row_stride = 7, p.c.col_stride = -11, p.c.batch_stride = 18),
+            TG_BAD_ARGUMENT, "coincide|7, -11, 18");
     DATA(p.a.data = NULL, "a is NULL");
     DATA(p.b.data = NULL, "b is NULL");
     DATA(p.c.data = NULL, "c is NULL");

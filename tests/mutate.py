@@ -195,6 +195,8 @@ MUTATIONS = [
      "if (bytes <= ctx->workspace_bytes && (!bytes || ctx->workspace_is_callers))"),
     ("overlap is not looked for", CHECK, "if (views_overlap(&c, &v))", "if (0)"),
     ("elements of C may coincide", CHECK, "if (elements_coincide(c_stride, c_count))", "if (0)"),
+    ("elements of C may coincide by all strides", CHECK, "x * u <= m * s + n * t; x++", "x < 1; x++"),
+    ("elements of C coincide with what is not there", CHECK, "tg_min(2 * m, sum / s);", "sum / s;"),
     ("a matrix may span any number of bytes", CHECK, "span > most_elements", "0"),
     ("words: the row of top bits is forgotten", WORDS, "if (is_flipped)\n                sum =", "if (0)\n                sum ="),
     ("words: the last element of an odd k is lost", WORDS_PACK, "return count == 1 ?", "return count == 5 ?"),
