@@ -231,6 +231,27 @@ static inline int tg_is_streamed(const tg_problem *p, const tg_limits *l, const 
            (plan->b_in_place || tg_type_size(p->a.type) != (size_t)bytes);
 }
 
+/* A B that is read in streams: rows at a time, from memory and from caches. */
+enum { TG_STREAMED = 8, TG_STREAMED_NEAR = 256 };
+
+/* So many from caches. Narrow panels of them stay in L1 for the next tile of rows; so do few rows
+ * of B, if they are a page apart and share sets of it; and where caches beyond L2 are far, they may
+ * lie in few pages. */
+static inline int64_t tg_near_rows(const tg_problem *p, tg_tile t, const tg_limits *l,
+                                   int64_t bytes, int converts)
+{
+    enum { PAGE = 4096, PAGES = 32 };
+    const int64_t in_pages = PAGES * PAGE / bytes / tg_max(1, p->b.row_stride);
+    const int is_beyond = tg_has_large_l2(l) && tg_exceeds(l->l2, p->n, p->k, bytes);
+    const int is_crowded =
+        l->vec_bytes == 32 && !converts && tg_even_part(p->b.row_stride) * bytes >= PAGE;
+    const int is_narrow = l->vec_bytes < 64 && p->m > t.thread.m;
+    const int64_t near = is_crowded  ? 2 * TG_STREAMED
+                         : is_narrow ? TG_STREAMED_NEAR / 4
+                                     : TG_STREAMED_NEAR;
+    return is_beyond ? tg_clamp(tg_round_down(in_pages, TG_STREAMED), 32, near) : near;
+}
+
 /* Is it a few rows, of which so many words of B are used at once that it is best read where it is?
  * Twice as many, if kernels can and B is in L1; and so many tiles of bytes, whose words are made
  * once for all of them. */

@@ -155,7 +155,8 @@ static void test_splits(void)
                  {{4, 1000, 16384, 1}, 4, {1, 1}},   {{4, 8192, 16384, 1}, 4, {1, 29}},
                  {{4, 16384, 16384, 1}, 4, {1, 1}},  {{4, 4096, 4096, 2}, 16, {1, 1}},
                  {{16, 2048, 1024, 1}, 16, {1, 1}},  {{33, 4096, 4096, 1}, 16, {1, 1}},
-                 {{16, 11008, 4096, 1}, 16, {8, 1}}, {{24, 11008, 4096, 1}, 16, {1, 1}}};
+                 {{16, 11008, 4096, 1}, 16, {8, 1}}, {{24, 11008, 4096, 1}, 16, {1, 1}},
+                 {{4, 2048, 16384, 1}, 2, {1, 29}}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int small = 0; small < 2; small++) {
             const tg_problem p = problem_of(cases[i].s, TG_F32);
@@ -219,6 +220,10 @@ static void test_halves(void)
     p.flags = TG_B_PACKED;
     CHECK(!tg_widens(&p, &l));
     p = problem_of((asked){4, 100, 101, 1}, TG_F16);
+    CHECK(!tg_widens(&p, &l));
+    p = problem_of((asked){4, 64, 64, 1}, TG_F16);
+    CHECK(tg_widens(&p, &l));
+    p.c.type = TG_F32, p.c.col_stride = 2;
     CHECK(!tg_widens(&p, &l));
     p = problem_of((asked){257, 256, 256, 1}, TG_F16); /* 769 KiB as f32 */
     CHECK(!tg_widens(&p, &l));
@@ -364,7 +369,7 @@ static void test_narrow_vectors(void)
     } cases[] = {
         {{1024, 1024, 1024, 1}, 0, 0, INT32_MAX},  {{1000, 1000, 1000, 1}, 1, 0, INT32_MAX},
         {{1024, 1024, 1000, 1}, 1, 0, INT32_MAX},  {{1024, 32, 2048, 1}, 1, 0, INT32_MAX},
-        {{30, 4096, 4100, 1}, 1, 4000, INT32_MAX}, {{56, 1000, 1000, 1}, 1, 0, 2048}};
+        {{30, 4096, 1100, 1}, 1, 4000, INT32_MAX}, {{56, 1000, 1000, 1}, 1, 0, 2048}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (tg_type type = TG_F32; type <= TG_F64; type++) {
             const tg_problem p = problem_of(cases[i].s, type);
@@ -377,6 +382,77 @@ static void test_narrow_vectors(void)
                       (long long)p.n, (long long)p.k, tg_type_name(type), plan.a_in_place,
                       (long long)run);
         }
+}
+
+/* Rules of speed alone, on both sides of where they turn. */
+static int reads_b(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
+{
+    tg_plan chosen = *plan;
+    return tg_choose(p, l, NULL, &chosen) && chosen.b_in_place;
+}
+
+static int turns_a(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
+{
+    return tg_turned_of(p, l->vec_bytes / 4, 512) == TG_TURNED_A && plan->a_in_place;
+}
+
+static int streams_words(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
+{
+    return tg_streams_words(p, plan->tile, l);
+}
+
+static int near_rows(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
+{
+    return (int)tg_near_rows(p, plan->tile, l, 4, p->a.type != TG_F32);
+}
+
+#define RULE(name) #name, name
+static void test_rules(void)
+{
+    static const struct {
+        const char *name;
+        int (*answer)(const tg_problem *p, const tg_plan *plan, const tg_limits *l);
+        const char *row;
+        tg_type type;
+        const tg_limits *l;
+        asked s;
+        int wanted;
+    } cases[] = {
+        {RULE(reads_b), "c8x48", TG_F32, &small_l2, {100, 4096, 16, 1}, 1},
+        {RULE(reads_b), "c8x48", TG_F32, &small_l2, {100, 4096, 17, 1}, 0},
+        {RULE(reads_b), "c8x48", TG_F32, &small_l2, {40, 64, 4096, 1}, 0},
+        {RULE(reads_b), "c8x48", TG_F32, &small_l2, {2, 4, 1024, 1}, 1},
+        {RULE(turns_a), "c8x48", TG_F32, &small_l2, {20, 2, 100, 1}, 1},
+        {RULE(turns_a), "c8x48", TG_F32, &small_l2, {19, 2, 100, 1}, 0},
+        {RULE(turns_a), "c8x48", TG_F32, &small_l2, {8, 2, 513, 1}, 1},
+        {RULE(turns_a), "c8x48", TG_F32, &small_l2, {8, 2, 512, 1}, 0},
+        {RULE(turns_a), "c8x48", TG_F32, &small_l2, {7, 2, 513, 1}, 0},
+        {RULE(turns_a), "c8x48", TG_F32, &small_l2, {20, 2, 15, 1}, 0},
+        {RULE(streams_words), "c8x48_bf16", TG_BF16, &small_l2, {64, 256, 64, 1}, 1},
+        {RULE(streams_words), "c8x48_bf16", TG_BF16, &small_l2, {33, 256, 65, 1}, 0},
+        {RULE(streams_words), "c8x48_bf16", TG_BF16, &small_l2, {32, 256, 65, 1}, 1},
+        {RULE(streams_words), "c13x32_i8", TG_I8, &small_l2, {52, 4096, 4096, 1}, 1},
+        {RULE(streams_words), "c13x32_i8", TG_I8, &small_l2, {53, 4096, 4096, 1}, 0},
+        {RULE(near_rows), "c6x16", TG_F32, &narrow, {7, 1024, 1024, 1}, 16}, /* a page apart */
+        {RULE(near_rows), "c6x16", TG_F16, &narrow, {7, 1024, 1024, 1}, 64},
+        {RULE(near_rows), "c6x16", TG_F32, &narrow, {7, 1536, 1024, 1}, 64},
+        {RULE(near_rows), "c6x16", TG_F32, &narrow, {6, 1536, 1024, 1}, 256},
+        {RULE(near_rows), "c8x48", TG_F32, &large_l2, {6, 512, 1024, 1}, 256},
+        {RULE(near_rows), "c8x48", TG_F32, &large_l2, {6, 512, 4096, 1}, 64}, /* in 32 pages */
+        {RULE(tg_fetches_rows), "c8x48", TG_F32, &small_l2, {513, 96, 512, 1}, 1},
+        {RULE(tg_fetches_rows), "c8x48", TG_F32, &small_l2, {513, 97, 512, 1}, 0},
+        {RULE(tg_fetches_rows), "c8x48", TG_F32, &small_l2, {512, 96, 512, 1}, 0},
+        {RULE(tg_fetches_rows), "c6x16", TG_F64, &small_l2, {513, 16, 512, 1}, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const tg_problem p = problem_of(cases[i].s, cases[i].type);
+        tg_plan plan = TG_PLAN_INIT;
+        plan.row = tg_tile_find(cases[i].row), plan.tile = tg_tile_at(plan.row);
+        plan.a_in_place = 1;
+        const int given = cases[i].answer(&p, &plan, cases[i].l);
+        CHECK_SAY(given == cases[i].wanted, "%s, %s %lldx%lldx%lld: %d", cases[i].name,
+                  cases[i].row, (long long)p.m, (long long)p.n, (long long)p.k, given);
+    }
 }
 
 void choose_cpu(void)
@@ -394,5 +470,6 @@ void choose_cpu(void)
     test_lines();
     test_halves();
     test_flat_and_turned();
+    test_rules();
     test_even_rows();
 }

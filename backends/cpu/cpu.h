@@ -77,9 +77,8 @@ typedef void tg_add(void *c, int64_t c_row, int64_t c_col, const float *tile, in
 /* Runs rounds of independent multiply-adds; returns their number of operations. */
 typedef double tg_spin(int64_t rounds, double *sink);
 
-/* A B that is read in streams: rows at a time, from memory and from caches; those that are made
- * words of, and their columns. */
-enum { TG_STREAMED = 8, TG_STREAMED_NEAR = 256, TG_STREAMED_WORDS = 16, TG_STREAM_PANEL = 64 };
+/* Rows of a B in streams that are made words of at a time, and their columns. */
+enum { TG_STREAMED_WORDS = 16, TG_STREAM_PANEL = 64 };
 /* A B whose columns lie along k: vectors of columns side by side, for TG_TURNED_ROWS of A; and of
  * one, at most, if they are whole and vectors have 64 bytes. */
 enum { TG_TURNED_NEAR = 2, TG_TURNED_VECTORS = 4 };

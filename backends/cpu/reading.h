@@ -131,9 +131,7 @@ static int64_t columns_of_lot(const tg_job *j)
     return tg_round_up(tg_ceil_div(columns, tg_ceil_div(columns, most)), panel);
 }
 
-/* How many rows of B a stream has at a time: sums come and go with each such lot. Narrow panels of
- * them stay in L1 for the next tile of rows; so do few rows of B, if they are a page apart and
- * share sets of it; and where caches beyond L2 are far, they may lie in few pages. */
+/* How many rows of B a stream has at a time: sums come and go with each such lot. */
 static int64_t stream_rows_of(const tg_job *j, const tg_limits *l)
 {
     const tg_problem *p = j->p;
@@ -146,19 +144,11 @@ static int64_t stream_rows_of(const tg_job *j, const tg_limits *l)
         return tg_max(TG_STREAMED_WORDS, j->tile.inst.k);
     if (p->flags & TG_B_PACKED)
         return j->slice;
-    const int64_t in_pages = 32 * PAGE / j->bytes / tg_max(1, p->b.row_stride);
-    const int is_beyond = tg_has_large_l2(l) && tg_exceeds(l->l2, p->n, p->k, j->bytes);
-    const int is_narrow = l->vec_bytes < 64 && p->m > j->tile.thread.m;
-    const int is_crowded =
-        l->vec_bytes == 32 && !j->stream_type && tg_even_part(p->b.row_stride) * j->bytes >= PAGE;
-    const int64_t near = is_crowded  ? 2 * TG_STREAMED
-                         : is_narrow ? TG_STREAMED_NEAR / 4
-                                     : TG_STREAMED_NEAR;
     if (j->reading.fetching == TG_FETCHES_LOTS)
         return tg_round_up(tg_ceil_div(j->tile.block.n * (int64_t)tg_type_size(p->b.type), LINE),
                            TG_STREAMED);
     if (j->reading.is_near)
-        return is_beyond ? tg_clamp(tg_round_down(in_pages, TG_STREAMED), 32, near) : near;
+        return tg_near_rows(p, j->tile, l, j->bytes, j->stream_type != 0);
     if (p->m <= TG_TURNED_ROWS)
         return TG_STREAMED;
     return j->reading.fetching == TG_FETCHES_BELOW ? 4 * TG_STREAMED : 2 * TG_STREAMED;
