@@ -28,6 +28,7 @@ static const double cycles_of_far_vector = 45; /* of C from beyond L2, if k is t
 static const double cycles_to_transpose = 1, cycles_to_copy = 0.5;  /* one element, packing it */
 static const double cycles_to_weave = 0.9, cycles_to_stream = 0.15; /* one element, to words */
 static const double cycles_to_turn = 2.7;                           /* a vector, in registers */
+static const double cycles_of_narrow = 0.3;     /* the columns that vectors leave over, for a row */
 static const double cycles_of_split_load = 0.2; /* a vector of B across two lines of L1, */
 static const double cycles_of_far_split = 0.8;  /* or beyond L1 */
 static const double cycles_of_crowding = 2; /* rows half a page apart, or more, share cache sets */
@@ -53,7 +54,7 @@ static tg_tile fit_thread(const tg_problem *p, tg_tile t, const tg_limits *l, in
 {
     if (tg_tile_shrinks(t, *l, bytes)) {
         t.thread.m = tg_even_piece(p->m, t.thread.m, t.inst.m);
-        t.thread.n = tg_even_piece(p->n, t.thread.n, t.vec);
+        t.thread.n = tg_even_piece(tg_max(1, p->n - tg_narrow(p, t, l)), t.thread.n, t.vec);
     }
     return tg_tile_fill(t, *l, bytes);
 }
@@ -165,8 +166,9 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
         step += cycles_of_crowding;
     if (is_crowded_in_rows(p, l, plan, bytes))
         step += cycles_of_crowded_rows;
+    const int64_t narrow = plan->a_in_place ? tg_narrow(p, t, l) : 0;
     const double tiles =
-        (double)tg_ceil_div(p->m, t.thread.m) * (double)tg_ceil_div(p->n, t.thread.n);
+        (double)tg_ceil_div(p->m, t.thread.m) * (double)tg_ceil_div(p->n - narrow, t.thread.n);
     const double steps = (double)tg_ceil_div(p->k, tg_tile_word(t, bytes));
     const double k_blocks = (double)tg_ceil_div(p->k, t.block.k);
     const int64_t m = tg_ceil_div(p->m, plan->strips.m), n = tg_ceil_div(p->n, plan->strips.n);
@@ -176,7 +178,8 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     const double vector_of_c = cycles_per_vector_of_c + (is_waited_for ? cycles_of_far_vector : 0);
     const double tile_of_c =
         (cycles_per_tile + accumulators * vector_of_c) * (is_flat ? share_of_flat_tile : 1);
-    const double work = tiles * (steps * step + k_blocks * tile_of_c);
+    const double by_lanes = narrow > 0 ? cycles_of_narrow * (double)p->m * (double)p->k : 0;
+    const double work = tiles * (steps * step + k_blocks * tile_of_c) + by_lanes;
     const double n_blocks = (double)tg_ceil_div(p->n, t.block.n);
     double a = 0, b = 0; /* to pack */
     if (!plan->a_in_place && t.form == TG_OUTER)

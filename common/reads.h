@@ -67,6 +67,24 @@ static inline int tg_widens(const tg_problem *p, const tg_limits *l)
            m * k + k * n + m * n <= (double)l->l2 * 3 / 4 / (double)sizeof(float);
 }
 
+/* The columns that whole vectors of 64 bytes leave over, if they are so few that registers take
+ * them of several rows (narrow.h): up to a lane of 16 bytes, or two where shuffles are not in the
+ * way of multiply-adds, in cores that are quick with pairs of bf16. Others do so only if A is near,
+ * or other columns bring it closer. 0: they are not, or A is little. */
+static inline int64_t tg_narrow(const tg_problem *p, tg_tile t, const tg_limits *l)
+{
+    enum { FEW = 8, LITTLE = 8192, LANE = 16, ENOUGH = 3 };
+    const int64_t bytes = (int64_t)tg_type_size(p->a.type), left = p->n % tg_max(t.vec, 1);
+    const int shuffles = (l->matrix & TG_CPU_BF16) != 0;
+    const int is_read = !(p->flags & TG_PACKED) && p->a.col_stride == 1 && p->c.col_stride == 1 &&
+                        p->c.type == p->a.type && bytes == tg_kernel_bytes(p->a.type, *l, t);
+    const int is_near = p->n >= ENOUGH * t.vec || !tg_exceeds(l->l2, p->m, p->k, bytes);
+    const int takes = t.form == TG_OUTER && t.inst.k == 1 && l->vec_bytes == 64 &&
+                      t.vec * bytes == l->vec_bytes && (shuffles || is_near);
+    const int is_much = p->m > FEW && p->k > TG_FLAT_K && tg_exceeds(LITTLE, p->m, p->k, bytes);
+    return takes && is_read && is_much && left <= (1 + shuffles) * LANE / bytes ? left : 0;
+}
+
 static inline int tg_packs_nothing(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
 {
     return (plan->a_in_place && plan->b_in_place) || tg_copies_b(p, plan, l);

@@ -18,6 +18,8 @@
 /* A register, or the lower part of one. */
 typedef union emulated {
     __m128i x;
+    __m128 x_ps;
+    __m128d x_pd;
     __m256 y_ps;
     __m256d y_pd;
     __m256i y;
@@ -74,6 +76,10 @@ MASKED_LOAD(load_y_ps, __m256, y_ps, u32, 8)
 MASKED_LOAD(load_y_pd, __m256d, y_pd, u64, 4)
 MASKED_LOAD(load_y_epi16, __m256i, y, u16, 16)
 MASKED_LOAD(load_x_epi8, __m128i, x, u8, 16)
+MASKED_LOAD(load_x_ps, __m128, x_ps, u32, 4)
+MASKED_LOAD(load_x_pd, __m128d, x_pd, u64, 2)
+MASKED_STORE(store_x_ps, __m128, x_ps, u32, 4)
+MASKED_STORE(store_x_pd, __m128d, x_pd, u64, 2)
 MASKED_STORE(store_ps, __m512, ps, u32, 16)
 MASKED_STORE(store_pd, __m512d, pd, u64, 8)
 MASKED_STORE(store_epi32, __m512i, z, u32, 16)
@@ -96,6 +102,10 @@ static inline void *emulated_aligned(const void *at)
 #define _mm256_maskz_loadu_pd emulated_load_y_pd
 #define _mm256_maskz_loadu_epi16 emulated_load_y_epi16
 #define _mm_maskz_loadu_epi8 emulated_load_x_epi8
+#define _mm_maskz_loadu_ps emulated_load_x_ps
+#define _mm_maskz_loadu_pd emulated_load_x_pd
+#define _mm_mask_storeu_ps emulated_store_x_ps
+#define _mm_mask_storeu_pd emulated_store_x_pd
 #define _mm512_mask_storeu_ps emulated_store_ps
 #define _mm512_mask_storeu_pd emulated_store_pd
 #define _mm512_mask_storeu_epi32 emulated_store_epi32
@@ -184,6 +194,10 @@ OPERATION(widen_y, __m512i, z, (__m256i x), r.y = x)
 OPERATION(widen_ps, __m512, ps, (__m256 x), r.y_ps = x)
 OPERATION(widen_pd, __m512d, pd, (__m256d x), r.y_pd = x)
 OPERATION(insert, __m512, ps, (__m512 x, __m256 y, int at), r.ps = x; r.half_ps[at] = y)
+OPERATION(spread_ps, __m512, ps, (__m128 x), EACH_LANE(4) r.lane[i] = (__m128i)x)
+OPERATION(spread_pd, __m512d, pd, (__m128d x), EACH_LANE(4) r.lane[i] = (__m128i)x)
+#define _mm512_broadcast_f32x4 emulated_spread_ps
+#define _mm512_broadcast_f64x2 emulated_spread_pd
 #define _mm512_castsi256_si512 emulated_widen_y
 #define _mm512_castps256_ps512 emulated_widen_ps
 #define _mm512_castpd256_pd512 emulated_widen_pd

@@ -306,6 +306,27 @@ static void run_shrunk(tg_context *ctx)
     }
 }
 
+/* Columns that whole vectors leave over: of few rows and many, of several blocks of them, with rows
+ * of A a page apart, and alone. */
+static void run_narrow(tg_context *ctx)
+{
+    static const struct {
+        int64_t m, vectors;
+    } sizes[] = {{9, 3}, {34, 0}, {77, 5}, {400, 3}, {601, 1}, {1030, 6}};
+    for (int i = 0; i < 2 * 8 * 6; i++) {
+        gemm_case c = case_default("cpu");
+        const int vec = i % 2 ? 8 : 16, page = i % 2 ? 512 : 1024;
+        c.type = i % 2 ? TG_F64 : TG_F32;
+        snprintf(c.kind, sizeof c.kind, "NN");
+        c.m = sizes[i / 16].m, c.n = sizes[i / 16].vectors * vec + 1 + i / 2 % 8;
+        c.k = 300 + (i + i / 8) % 4;
+        c.pad[0] = c.m == 77 ? page - (int)c.k : 0;
+        c.alpha = i % 3 ? 1 : -1, c.beta = i % 5 % 3;
+        c.threads = 1 + i / 4 % 3;
+        case_run(ctx, "test_gemm", &c, NULL);
+    }
+}
+
 /* What a packed operand changes in the plan counts for the workspace too. */
 static void run_packed(tg_context *ctx)
 {
@@ -354,5 +375,6 @@ void gemm_cpu(tg_context *ctx)
     run_odd_blocks(ctx);
     run_shrunk(ctx);
     run_packed(ctx);
+    run_narrow(ctx);
     run_thin(ctx);
 }

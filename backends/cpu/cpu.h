@@ -125,6 +125,9 @@ typedef struct tg_kernels {
      * or one row times TG_TURNED_VECTORS. */
     void (*turned)(const tg_step *step);
     int turned_columns;
+    /* Any number of rows of A along k, times columns in up to two lanes of 16 bytes; if less than
+     * four rows, those above them are there. NULL: with vectors of less than 64 bytes. */
+    void (*narrow)(const tg_step *step);
 } tg_kernels;
 
 typedef struct tg_isa {
@@ -214,6 +217,7 @@ typedef struct tg_job {
     tg_type stream_type;          /* which kernels convert, or 0, */
     int is_c_beside;              /* into a copy of a C that kernels cannot have as it is, */
     tg_turned turned;             /* or there are few lines of one, and many of the other */
+    int64_t narrow;               /* the last columns, if they have a way of their own; or 0 */
     const tg_item *items;         /* their data; NULL: batch items, so many bytes apart: */
     int64_t a_item, b_item, c_item;
 } tg_job;

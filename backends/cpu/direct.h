@@ -73,13 +73,14 @@ static void multiply_directly(const tg_job *j, tg_step *s, tg_item item, range r
     const char *b = rows_of_b(j, item, cols, room);
     char *c = (char *)item.c + rows.begin * s->c_row * bytes;
     const int64_t tall_rows = r.tall * r.height;
+    const int64_t narrow = narrow_of(j, cols.end, rows.end), end = cols.end - narrow;
     for (int64_t k = 0; k < p->k; k += s->k) {
         int64_t panel = 0;
         s->k = tg_min(j->slice, p->k - k);
         if (j->step.steps_that_fetch)
             set_fetching(s);
-        for (int64_t n = cols.begin; n < cols.end; n += s->columns, panel++) {
-            s->columns = (int)next_columns(j, cols.end - n);
+        for (int64_t n = cols.begin; n < end; n += s->columns, panel++) {
+            s->columns = (int)next_columns(j, end - n);
             s->a = a;
             s->b = b + (n - cols.begin) * bytes;
             s->c = c + n * bytes;
@@ -94,6 +95,14 @@ static void multiply_directly(const tg_job *j, tg_step *s, tg_item item, range r
             s->c = c + (tall_rows * s->c_row + n) * bytes;
             go_down(s, r.low, r.height - 1);
             j->kernel.run(s);
+        }
+        if (narrow > 0) {
+            s->rows = (int)count;
+            s->columns = (int)narrow;
+            s->a = a;
+            s->b = b + (end - cols.begin) * bytes;
+            s->c = c + end * bytes;
+            j->isa->kernels[tg_cpu_kind(p->a.type)]->narrow(s);
         }
         a += s->k * s->a_col * bytes;
         b += s->k * s->b_row * bytes;

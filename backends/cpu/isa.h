@@ -70,6 +70,16 @@ static inline __attribute__((always_inline)) __m512d add_lower_f64(__m512d sum, 
     _mm512_castpd256_pd512(_mm256_maskz_loadu_pd((__mmask8)(mask), at))
 #define ADD_LOWER_float(sum, a, is_spread, b) add_lower_f32(sum, a, is_spread, b)
 #define ADD_LOWER_double(sum, a, is_spread, b) add_lower_f64(sum, a, is_spread, b)
+
+/* The first elements of a lane, likewise; and a register of such lanes. */
+typedef __m128 lane_float;
+typedef __m128d lane_double;
+#define LOAD_LANE_float(at, mask) _mm_maskz_loadu_ps((__mmask8)(mask), at)
+#define LOAD_LANE_double(at, mask) _mm_maskz_loadu_pd((__mmask8)(mask), at)
+#define SPREAD_LANE_float(x) _mm512_broadcast_f32x4(x)
+#define SPREAD_LANE_double(x) _mm512_broadcast_f64x2(x)
+#define STORE_LANE_float(at, mask, x) _mm_mask_storeu_ps(at, (__mmask8)(mask), x)
+#define STORE_LANE_double(at, mask, x) _mm_mask_storeu_pd(at, (__mmask8)(mask), x)
 enum { CAN_CONVERT = 1 };
 #define F32_OF_I8(x) _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(x))
 #define F32_OF_U8(x) _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(x))

@@ -97,7 +97,7 @@ static void find_steps(tg_job *j, const tg_limits *l)
     if (j->is_direct)
         fetch_items(j, l);
     j->is_step = j->is_direct && !j->copies_b && !j->widens && p->k <= j->slice &&
-                 j->cells == p->batch && p->n <= t->thread.n;
+                 j->cells == p->batch && p->n <= t->thread.n && j->narrow == 0;
     j->is_alone = j->is_direct && !j->widens && !j->is_flat && p->k <= j->slice && j->cells == 1 &&
                   j->plan->threads == 1;
     if (!j->is_step)

@@ -29,6 +29,12 @@
 #define WIDE(x) JOIN(x##_, TG_V)
 #include "pack.h"
 #include "turned.h"
+#if defined(__AVX512F__)
+#include "narrow.h"
+#define NARROW_OF_THIS NAME(narrow)
+#else
+#define NARROW_OF_THIS NULL
+#endif
 
 /* A tile that is less than half full is not worth a body of whole panels. */
 #define IS_FULL_ENOUGH(rows, mr) (2 * (rows) > (mr))
@@ -171,4 +177,5 @@ const tg_kernels JOIN(JOIN(tg_, TG_ISA), JOIN(_, TG_T)) = {{
                                                            },
                                                            spin,
                                                            NAME(turned),
-                                                           TG_V};
+                                                           TG_V,
+                                                           NARROW_OF_THIS};

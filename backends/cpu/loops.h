@@ -161,10 +161,40 @@ static void multiply_beside(const tg_job *j, const team *t, const staged *a, con
     give_c(j, &to, beside.at, beside.row, s->rows, count, now->beta);
 }
 
+/* Narrow columns, times rows of A that were just multiplied. Where kernels pack B on its way, its
+ * last panel may be packed later, or not at all. */
+static void multiply_narrow(const tg_job *j, const team *t, const staged *a, const staged *b,
+                            const pass *now, range rows, range cols)
+{
+    const int64_t panel = cols.begin / b->line, past = cols.begin % b->line, k = now->ks.begin;
+    const place to = moved(now->to, rows.begin, cols.begin);
+    tg_step s = {.k = now->ks.end - k,
+                 .a_row = a->line_stride,
+                 .c = to.at,
+                 .c_row = to.row,
+                 .rows = (int)(rows.end - rows.begin),
+                 .columns = (int)(cols.end - cols.begin),
+                 .alpha = j->p->alpha,
+                 .beta = now->beta};
+    int64_t unused;
+    s.a = matrix_at(j, a, 0) + (rows.begin * a->line_stride + k) * a->bytes;
+    s.b = read_panel(j, b, panel, k, &unused, &s.b_row);
+    if (j->reading.packs_late && t->size == 1) {
+        s.b = matrix_at(j, b, panel) + k * b->k_stride * b->bytes;
+        s.b_row = b->k_stride;
+    }
+    s.b = (const char *)s.b + past * j->bytes;
+    j->isa->kernels[tg_cpu_kind(j->p->a.type)]->narrow(&s);
+}
+
 /* One warp tile of a block, over one slice of its k. */
 static void multiply_warp(const tg_job *j, const team *t, const staged *a, const staged *b,
-                          const pass *now, range rows, range cols)
+                          const pass *now, range rows, range all_cols)
 {
+    enum { TOGETHER = 32 }; /* rows of A, near for narrow columns */
+    const int64_t narrow = narrow_of(j, b->lines.begin + all_cols.end, a->lines.begin + rows.end);
+    const int64_t together = tg_round_up(TOGETHER, a->line);
+    const range cols = {all_cols.begin, all_cols.end - narrow};
     const int waits = now->is_short && now->beta != 0 && now->from.at != now->to.at;
     const int is_c_in_rows = now->is_direct && (now->to.col == 1 || b->line == 1);
     const int word = tg_takes_words_in_rows(j->tile) ? 1 : tg_tile_word(j->tile, (int)j->bytes);
@@ -188,6 +218,10 @@ static void multiply_warp(const tg_job *j, const team *t, const staged *a, const
             multiply_row(j, a, b, now, &to, m, (range){cols.begin, end}, &s);
         if (end < cols.end)
             multiply_beside(j, t, a, b, now, m, (range){end, cols.end}, &s);
+        const int64_t done = m + s.rows, first = tg_round_down(m - rows.begin, together);
+        if (narrow > 0 && ((done - rows.begin) % together == 0 || done >= rows.end))
+            multiply_narrow(j, t, a, b, now, (range){rows.begin + first, done},
+                            (range){cols.end, all_cols.end});
     }
 }
 

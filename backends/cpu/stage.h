@@ -197,6 +197,14 @@ static const void *read_panel(const tg_job *j, const staged *s, int64_t panel, i
     return panel_at(j, s, panel) + k_offset * *k_stride * j->bytes;
 }
 
+/* How many columns before this end are narrow, for rows up to that end: if those are few, there are
+ * to be more above them. */
+static int64_t narrow_of(const tg_job *j, int64_t end, int64_t rows_end)
+{
+    enum { LEAST = 4 };
+    return end == j->p->n && rows_end >= LEAST ? j->narrow : 0;
+}
+
 static tg_item item_at(const tg_job *j, int64_t x)
 {
     const tg_problem *p = j->p;
