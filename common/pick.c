@@ -81,11 +81,16 @@ static int has_own_strips(const tg_problem *p, const tg_limits *l, const tg_plan
     return (tg_packs_nothing(p, plan, l) && p->k <= TG_FLAT_K) || tg_is_streamed(p, l, plan, bytes);
 }
 
+/* Has each thread a strip or an item for itself? */
+static int is_alone(const tg_problem *p, const tg_plan *plan)
+{
+    return plan->threads == 1 || tg_is_cut(plan) || p->batch >= plan->threads;
+}
+
 /* Does each thread pack B late, as it needs it? */
 static int is_late(const tg_problem *p, const tg_limits *l, const tg_plan *plan)
 {
-    const int is_alone = plan->threads == 1 || tg_is_cut(plan) || p->batch >= plan->threads;
-    return is_alone && p->m <= plan->tile.block.m && tg_packs_late(p, plan, l);
+    return is_alone(p, plan) && p->m <= plan->tile.block.m && tg_packs_late(p, plan, l);
 }
 
 /* And is B far, with enough multiply-adds in tiles that are wide to hide its way and C's? */
@@ -166,7 +171,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
         step += cycles_of_crowding;
     if (is_crowded_in_rows(p, l, plan, bytes))
         step += cycles_of_crowded_rows;
-    const int64_t narrow = plan->a_in_place ? tg_narrow(p, t, l) : 0;
+    const int64_t narrow = plan->a_in_place && is_alone(p, plan) ? tg_narrow(p, t, l) : 0;
     const double tiles =
         (double)tg_ceil_div(p->m, t.thread.m) * (double)tg_ceil_div(p->n - narrow, t.thread.n);
     const double steps = (double)tg_ceil_div(p->k, tg_tile_word(t, bytes));

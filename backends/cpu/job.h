@@ -75,6 +75,16 @@ static void fetch_items(tg_job *j, const tg_limits *l)
     j->next_b = (int64_t)fmin(LINE, b * bytes / steps);
 }
 
+/* Do the last columns have a way of their own? Not where a team shares panels, as if those were one
+ * more. */
+static int64_t find_narrow(const tg_job *j, const tg_limits *l)
+{
+    const int is_nest_or_direct = !j->turned && !j->is_streamed && j->is_each_alone;
+    return is_nest_or_direct && j->kernel.grain == 1 && j->plan->a_in_place
+               ? tg_narrow(j->p, j->tile, l)
+               : 0;
+}
+
 /* What all steps without a loop nest have in common; and those that are all of an item. */
 static void find_steps(tg_job *j, const tg_limits *l)
 {
@@ -212,6 +222,7 @@ static tg_job job_of(const tg_isa *isa, const tg_limits *l, const tg_problem *p,
     tg_job j = begin_job(isa, l, p, plan);
     find_way(&j, l);
     find_strips(&j);
+    j.narrow = find_narrow(&j, l);
     find_steps(&j, l);
     find_room(&j);
     find_reading(&j, l);

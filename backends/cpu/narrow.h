@@ -114,8 +114,9 @@ static inline __attribute__((always_inline)) void NAME(narrow_tile)(int register
 #define NARROWS(DO)                                                                           \
     DO(1, 1)                                                                                  \
     DO(1, 2)                                                                                  \
-    DO(1, 3) DO(1, 4) DO(1, 5) DO(1, 6) DO(1, 7) DO(1, 8) DO(2, 1) DO(2, 2) DO(2, 3) DO(2, 4) \
-        DO(2, 5) DO(2, 6) DO(2, 7) DO(2, 8)
+    DO(1, 3)                                                                                  \
+    DO(1, 4) DO(1, 5) DO(1, 6) DO(1, 7) DO(1, 8) DO(2, 1) DO(2, 2) DO(2, 3) DO(2, 4) DO(2, 5) \
+        DO(2, 6) DO(2, 7) DO(2, 8)
 #define NARROW_AT(lanes, count) [lanes - 1][count - 1] = NAME(narrow_##lanes##_##count),
 NARROWS(NARROW)
 

@@ -95,6 +95,18 @@ NAME(add_rest)(WIDE(vector) * acc, int mr, int nv, tg_type type, const char *con
     return p;
 }
 
+/* acc += a * b at the elements of a run of k, for so many of nv vectors. */
+static inline __attribute__((always_inline)) void NAME(add_run)(WIDE(vector) * acc, int mr, int nv,
+                                                                int vectors, int run, const TG_T *a,
+                                                                int64_t a_row,
+                                                                const WIDE(vector) * square)
+{
+    EACH (e, run)
+        EACH (i, mr)
+            EACH (j, vectors)
+                acc[i * nv + j] += a[i * a_row + e] * square[j * run + e];
+}
+
 /* acc += a * b as long as k has whole lanes, or lines, from columns that are all there: addresses
  * that follow from a few, not one for each column, leave the core its loads for what is multiplied.
  * One or two rows are read faster in a short loop. Two lanes of a column at a time take half as
@@ -108,31 +120,35 @@ NAME(add_near)(WIDE(vector) * acc, int mr, int nv, int is_wide, const char *b, i
     const int64_t below[4] = {0, b_row, 2 * b_row, 3 * b_row};
     const int run = is_wide ? 2 * IN_LANE : IN_LANE;
     const int parts = is_wide ? 2 : mr > 2 ? LANES : 1, step = parts * run;
+    const int is_together = is_wide && mr > 1; /* each element of a is spread once, for all */
     EACH (x, nv * LANES)
         at[x] = b + x * IN_LANE * b_row + p * (int64_t)sizeof(TG_T);
     for (; p + step <= end; p += step) {
-        EACH (part, parts)
+        EACH (part, parts) {
+            WIDE(vector) square[TG_TURNED_VECTORS * TG_V];
             EACH (j, nv) {
                 const char *const *const of = at + j * LANES;
                 const int bytes = part * run * (int)sizeof(TG_T);
-                WIDE(vector) square[TG_V];
+                WIDE(vector) *const now = square + is_together * j * run;
                 EACH (e, run) {
                     const int64_t column = below[e % IN_LANE];
                     const void *lane[LANES];
                     EACH (x, LANES)
                         lane[x] = of[is_wide ? e / IN_LANE * 2 + x % 2 : x] + column + bytes;
-                    square[e] = is_wide ? (WIDE(vector))load_two_of_two(lane)
-                                        : (WIDE(vector))load_lanes(lane);
+                    now[e] = is_wide ? (WIDE(vector))load_two_of_two(lane)
+                                     : (WIDE(vector))load_lanes(lane);
                 }
                 if (is_wide)
                     EACH (x, TG_V / 2)
                         __builtin_prefetch(of[part * LANES / 2 + x / IN_LANE] + below[x % IN_LANE] +
                                            FETCHED);
-                NAME(exchange)(square, run);
-                EACH (e, run)
-                    EACH (i, mr)
-                        acc[i * nv + j] += a[i * a_row + p + part * run + e] * square[e];
+                NAME(exchange)(now, run);
+                if (!is_together)
+                    NAME(add_run)(acc + j, mr, nv, 1, run, a + p + part * run, a_row, now);
             }
+            if (is_together)
+                NAME(add_run)(acc, mr, nv, nv, run, a + p + part * run, a_row, square);
+        }
         EACH (x, nv * LANES)
             at[x] += step * (int)sizeof(TG_T);
     }
@@ -217,7 +233,7 @@ TURNED(bf16, 1, IN_REGISTERS, TG_BF16)
 TURNED(i8, 1, IN_REGISTERS, TG_I8)
 TURNED(u8, 1, IN_REGISTERS, TG_U8)
 TURNED(near, 1, IN_LANES_NEAR, (tg_type)0)
-TURNED(all_near, TG_TURNED_NEAR, IN_LANES_NEAR, (tg_type)0)
+TURNED(all_near, TG_TURNED_NEAR, IN_TWO_LANES, (tg_type)0)
 TURNED_ROWS(wide, 1, TG_TURNED_VECTORS, IN_TWO_LANES, (tg_type)0)
 
 static void NAME(turned)(const tg_step *s)
@@ -236,7 +252,7 @@ static void NAME(turned)(const tg_step *s)
         NAME(turned_crowded)(s);
     } else if (is_near && s->columns == TG_V) {
         NAME(turned_near)(s);
-    } else if (s->columns == TG_TURNED_VECTORS * TG_V) {
+    } else if (VEC_BYTES == 64 && s->columns == TG_TURNED_VECTORS * TG_V) {
         NAME(turned_wide)(s);
     } else if (is_near && s->columns == TG_TURNED_NEAR * TG_V) {
         NAME(turned_all_near)(s);

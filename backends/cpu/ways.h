@@ -101,9 +101,6 @@ static void find_way(tg_job *j, const tg_limits *l)
     j->copies_b = j->copies_b && j->is_direct;
     j->is_streamed = takes_all && is_streamed(j, l);
     j->splits = j->is_streamed ? j->plan->splits : 1;
-    j->narrow = j->kernel.grain == 1 && j->plan->a_in_place && !j->turned && !j->is_streamed
-                    ? tg_narrow(p, *t, l)
-                    : 0;
 }
 
 #endif
