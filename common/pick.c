@@ -229,23 +229,6 @@ static int is_read(const tg_input *x, tg_tile t, int bytes)
     return tg_type_size(x->type) == (size_t)bytes && t.inst.k == 1;
 }
 
-/* All rows of A are one block where B is packed on its way, if A's part of a block of k stays in
- * L2, and in a large one beside what is there of B and C: each panel of B has it from there once
- * more, which takes f64 longer than it saves. With little k, so many rows of C take longer too. */
-static void keep_rows_together(const tg_problem *p, const tg_limits *l, tg_plan *plan, int bytes)
-{
-    enum { LEAST_K = 192 };
-    tg_plan whole = *plan;
-    tg_tile *t = &whole.tile;
-    const int64_t room = tg_has_large_l2(l) ? l->l2 / 4 * 3 : l->l2;
-    const int64_t most = room / bytes / tg_max(1, tg_min(p->k, t->block.k));
-    if (bytes == 8 || p->k < LEAST_K || p->m <= t->block.m || p->m > most)
-        return;
-    t->block.m = t->warp.m = (int)tg_round_up(p->m, t->thread.m);
-    if (hides_packing(p, l, &whole, bytes))
-        *plan = whole;
-}
-
 /* B on its way to the only block of m is needed once: in pieces that are still in L2 when they are
  * multiplied. Those that lie in rows are best read some way along them, a page if it comes from
  * memory. What the kernel packs is a panel at a time; where it fetches one block while it
@@ -295,10 +278,8 @@ static double choose_way_in(const tg_problem *p, const tg_limits *l, int bytes, 
         plan.b_in_place = way % 2;
         if ((plan.a_in_place && !a_can) || (plan.b_in_place && !b_can))
             continue;
-        if (!plan.b_in_place) {
-            keep_rows_together(p, l, &plan, bytes);
+        if (!plan.b_in_place)
             cut_to_l2(p, l, &plan, bytes);
-        }
         const double now = cycles(p, l, &plan, bytes);
         if (way == 0 || now < best_cycles) {
             *best = plan;

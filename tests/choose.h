@@ -4,6 +4,7 @@
 #ifndef TEST_CHOOSE_H
 #define TEST_CHOOSE_H
 
+#include "machines.h"
 #include "reads.h"
 
 typedef struct asked {
@@ -21,5 +22,14 @@ static inline tg_problem problem_of(asked s, tg_type type)
 }
 
 void choose_cpu(void);
+void choose_reads(void);
+
+/* CPUs: with vectors of 64 bytes, and an L2 that is small or large; and with less. */
+static const tg_limits small_l2 = {{1, 1},  0,         64,         32, 64, 0,
+                                   KIB(32), KIB(1024), KIB(32768), 1,  0,  0};
+static const tg_limits large_l2 = {{1, 1},  0,         64,          32, 64, 0,
+                                   KIB(48), KIB(2048), KIB(262144), 1,  0,  0};
+
+static const tg_limits narrow = {{1, 1}, 0, 32, 16, 32, 0, KIB(32), KIB(512), KIB(32768), 1, 0, 0};
 
 #endif

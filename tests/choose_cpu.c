@@ -5,22 +5,13 @@
 #include <string.h>
 
 #include "choose.h"
-#include "machines.h"
 #include "test.h"
 
-static const tg_limits small_l2 = {{1, 1},  0,         64,         32, 64, 0,
-                                   KIB(32), KIB(1024), KIB(32768), 1,  0,  0};
-static const tg_limits large_l2 = {{1, 1},  0,         64,          32, 64, 0,
-                                   KIB(48), KIB(2048), KIB(262144), 1,  0,  0};
-
-static const tg_limits narrow = {{1, 1}, 0, 32, 16, 32, 0, KIB(32), KIB(512), KIB(32768), 1, 0, 0};
-
 /* With vectors of 64 bytes, a large B is read in streams, or packed on its way by a thread that has
- * its columns for itself; which of them is in each case as the Zen 4 was measured. (Together: many
- * rows of A are one block for that, in f32, if one thread has them all.) */
+ * its columns for itself; which of them is in each case as the Zen 4 was measured. */
 static void test_few_rows(void)
 {
-    enum { STREAM, LATE, PANELS, TOGETHER };
+    enum { STREAM, LATE, PANELS };
     static const struct {
         asked s;
         int way;
@@ -29,8 +20,8 @@ static void test_few_rows(void)
         {{56, 4096, 4096, 1}, STREAM},  {{64, 4096, 4096, 1}, STREAM},
         {{72, 4096, 4096, 1}, PANELS},  {{40, 2560, 2560, 1}, LATE},
         {{64, 1760, 1760, 1}, LATE},    {{64, 3025, 576, 1}, LATE},
-        {{100, 3072, 768, 1}, LATE},    {{500, 1500, 1500, 1}, TOGETHER},
-        {{28, 256, 4096, 1}, STREAM},   {{512, 3136, 256, 1}, TOGETHER},
+        {{100, 3072, 768, 1}, LATE},    {{500, 1500, 1500, 1}, PANELS},
+        {{28, 256, 4096, 1}, STREAM},   {{512, 3136, 256, 1}, PANELS},
         {{700, 1500, 1500, 1}, PANELS}, {{512, 3136, 128, 1}, PANELS},
     };
     tg_limits l = small_l2;
@@ -43,10 +34,9 @@ static void test_few_rows(void)
                 const int is_late = plan.strips.n == l.units && tg_packs_late(&p, &plan, &l) &&
                                     plan.tile.warp.n == plan.tile.thread.n;
                 const int way = plan.b_in_place ? STREAM : is_late ? LATE : PANELS;
-                const int together = type == TG_F32 && l.units == 1 ? LATE : PANELS;
-                const int wanted = cases[i].way == TOGETHER ? together : cases[i].way;
-                CHECK_SAY(way == wanted, "%lldx%lldx%lld %s, %d threads: way %d", (long long)p.m,
-                          (long long)p.n, (long long)p.k, tg_type_name(type), l.units, way);
+                CHECK_SAY(way == cases[i].way, "%lldx%lldx%lld %s, %d threads: way %d",
+                          (long long)p.m, (long long)p.n, (long long)p.k, tg_type_name(type),
+                          l.units, way);
                 CHECK_SAY(way != STREAM || plan.tile.warp.m == plan.tile.block.m,
                           "%lldx%lldx%lld: threads would share rows of a stream", (long long)p.m,
                           (long long)p.n, (long long)p.k);
@@ -55,7 +45,7 @@ static void test_few_rows(void)
 
 /* Where L2 has 2 MiB, four tiles of rows are a stream, or two if threads have too few columns and
  * blocks of k cannot be shared; of more, B is packed on its way, by a thread that has its columns
- * for itself, and these are a block of whole rows. */
+ * for itself. */
 static void test_few_rows_far_off(void)
 {
     tg_limits l = large_l2;
@@ -275,32 +265,6 @@ static void test_even_rows(void)
         }
 }
 
-/* All rows are one block, and B is packed on its way, if L2 has room for them: for B and C too
- * where it is large. */
-static void test_many_rows(void)
-{
-    static const struct {
-        asked s;
-        int small, large; /* with an L2 of 1 MiB, and of 2 */
-    } cases[] = {{{64, 3136, 256, 1}, 1, 1},
-                 {{192, 1760, 1760, 1}, 1, 1},
-                 {{512, 2000, 512, 1}, 1, 1},
-                 {{700, 2000, 512, 1}, 0, 1},
-                 {{900, 2000, 512, 1}, 0, 0}};
-    tg_limits l = large_l2;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        for (l.l2 = KIB(1024); l.l2 <= KIB(2048); l.l2 *= 2) {
-            const tg_problem p = problem_of(cases[i].s, TG_F32);
-            const int is_one = l.l2 > KIB(1024) ? cases[i].large : cases[i].small;
-            tg_plan plan = TG_PLAN_INIT;
-            CHECK(tg_choose(&p, &l, NULL, &plan));
-            CHECK_SAY((tg_packs_late(&p, &plan, &l) && plan.tile.block.m >= p.m) == is_one,
-                      "%lldx%lldx%lld, %lld KiB of L2: %s is chosen, blocks have %d rows",
-                      (long long)p.m, (long long)p.n, (long long)p.k, (long long)(l.l2 >> 10),
-                      tg_tile_name(plan.row), plan.tile.block.m);
-        }
-}
-
 /* With a large L2, a near B is read panel by panel: near is what one or two threads have of it, in
  * an L2 that holds its rows. Of one that is far, four tiles of rows fetch lots of it, if threads
  * have long rows of which L2 holds two lots, and not all. */
@@ -384,77 +348,6 @@ static void test_narrow_vectors(void)
         }
 }
 
-/* Rules of speed alone, on both sides of where they turn. */
-static int reads_b(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
-{
-    tg_plan chosen = *plan;
-    return tg_choose(p, l, NULL, &chosen) && chosen.b_in_place;
-}
-
-static int turns_a(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
-{
-    return tg_turned_of(p, l->vec_bytes / 4, 512) == TG_TURNED_A && plan->a_in_place;
-}
-
-static int streams_words(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
-{
-    return tg_streams_words(p, plan->tile, l);
-}
-
-static int near_rows(const tg_problem *p, const tg_plan *plan, const tg_limits *l)
-{
-    return (int)tg_near_rows(p, plan->tile, l, 4, p->a.type != TG_F32);
-}
-
-#define RULE(name) #name, name
-static void test_rules(void)
-{
-    static const struct {
-        const char *name;
-        int (*answer)(const tg_problem *p, const tg_plan *plan, const tg_limits *l);
-        const char *row;
-        tg_type type;
-        const tg_limits *l;
-        asked s;
-        int wanted;
-    } cases[] = {
-        {RULE(reads_b), "c8x48", TG_F32, &small_l2, {100, 4096, 16, 1}, 1},
-        {RULE(reads_b), "c8x48", TG_F32, &small_l2, {100, 4096, 17, 1}, 0},
-        {RULE(reads_b), "c8x48", TG_F32, &small_l2, {40, 64, 4096, 1}, 0},
-        {RULE(reads_b), "c8x48", TG_F32, &small_l2, {2, 4, 1024, 1}, 1},
-        {RULE(turns_a), "c8x48", TG_F32, &small_l2, {20, 2, 100, 1}, 1},
-        {RULE(turns_a), "c8x48", TG_F32, &small_l2, {19, 2, 100, 1}, 0},
-        {RULE(turns_a), "c8x48", TG_F32, &small_l2, {8, 2, 513, 1}, 1},
-        {RULE(turns_a), "c8x48", TG_F32, &small_l2, {8, 2, 512, 1}, 0},
-        {RULE(turns_a), "c8x48", TG_F32, &small_l2, {7, 2, 513, 1}, 0},
-        {RULE(turns_a), "c8x48", TG_F32, &small_l2, {20, 2, 15, 1}, 0},
-        {RULE(streams_words), "c8x48_bf16", TG_BF16, &small_l2, {64, 256, 64, 1}, 1},
-        {RULE(streams_words), "c8x48_bf16", TG_BF16, &small_l2, {33, 256, 65, 1}, 0},
-        {RULE(streams_words), "c8x48_bf16", TG_BF16, &small_l2, {32, 256, 65, 1}, 1},
-        {RULE(streams_words), "c13x32_i8", TG_I8, &small_l2, {52, 4096, 4096, 1}, 1},
-        {RULE(streams_words), "c13x32_i8", TG_I8, &small_l2, {53, 4096, 4096, 1}, 0},
-        {RULE(near_rows), "c6x16", TG_F32, &narrow, {7, 1024, 1024, 1}, 16}, /* a page apart */
-        {RULE(near_rows), "c6x16", TG_F16, &narrow, {7, 1024, 1024, 1}, 64},
-        {RULE(near_rows), "c6x16", TG_F32, &narrow, {7, 1536, 1024, 1}, 64},
-        {RULE(near_rows), "c6x16", TG_F32, &narrow, {6, 1536, 1024, 1}, 256},
-        {RULE(near_rows), "c8x48", TG_F32, &large_l2, {6, 512, 1024, 1}, 256},
-        {RULE(near_rows), "c8x48", TG_F32, &large_l2, {6, 512, 4096, 1}, 64}, /* in 32 pages */
-        {RULE(tg_fetches_rows), "c8x48", TG_F32, &small_l2, {513, 96, 512, 1}, 1},
-        {RULE(tg_fetches_rows), "c8x48", TG_F32, &small_l2, {513, 97, 512, 1}, 0},
-        {RULE(tg_fetches_rows), "c8x48", TG_F32, &small_l2, {512, 96, 512, 1}, 0},
-        {RULE(tg_fetches_rows), "c6x16", TG_F64, &small_l2, {513, 16, 512, 1}, 0},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const tg_problem p = problem_of(cases[i].s, cases[i].type);
-        tg_plan plan = TG_PLAN_INIT;
-        plan.row = tg_tile_find(cases[i].row), plan.tile = tg_tile_at(plan.row);
-        plan.a_in_place = 1;
-        const int given = cases[i].answer(&p, &plan, cases[i].l);
-        CHECK_SAY(given == cases[i].wanted, "%s, %s %lldx%lldx%lld: %d", cases[i].name,
-                  cases[i].row, (long long)p.m, (long long)p.n, (long long)p.k, given);
-    }
-}
-
 void choose_cpu(void)
 {
     test_few_rows();
@@ -462,7 +355,6 @@ void choose_cpu(void)
     test_narrow_streams();
     test_narrow_vectors();
     test_near_panels();
-    test_many_rows();
     test_far_c();
     test_strips();
     test_even_strips();
@@ -470,6 +362,5 @@ void choose_cpu(void)
     test_lines();
     test_halves();
     test_flat_and_turned();
-    test_rules();
     test_even_rows();
 }

@@ -22,6 +22,7 @@ CALLS, KERNEL, PACK = "backends/cpu/gemm.c", "backends/cpu/microkernel.h", "back
 LOOPS, STAGE, DIRECT, WAYS, JOB = (f"backends/cpu/{name}.h"
                                    for name in ("loops", "stage", "direct", "ways", "job"))
 TURNED, KERNELS = "backends/cpu/turned.h", "backends/cpu/kernels.c"
+NARROW = "backends/cpu/narrow.h"
 CONVERT, WORDS, PAIRS, AMX = (f"backends/cpu/{name}.h"
                                for name in ("convert", "words", "words_bf16", "amx"))
 WORDS_PACK, FEW = "backends/cpu/words_pack.h", "backends/cpu/words_few.h"
@@ -65,7 +66,26 @@ MUTATIONS = [
     ("few columns are turned for less than a vector and a quarter", READS, "4 * p->m >= 5 * vector", "p->m >= vector"),
     ("few columns are not turned for half a vector", READS, "(2 * p->m >= vector &&", "(p->m < 0 &&"),
     ("rows of a far A are fetched for any columns", READS, "p->n <= 2 * plan->tile.thread.n", "p->n > 0"),
-    ("rows of a near A are fetched", READS, "tg_exceeds(l->l2, p->m, p->k, bytes);", "1;"),
+    ("narrow columns of a far A are taken by all", READS, "(shuffles || is_near)", "1"),
+    ("narrow columns of a far A are taken by none", READS, "p->n >= ENOUGH * t.vec || !tg_exceeds", "!tg_exceeds"),
+    ("narrow columns are one lane everywhere", READS, "(1 + shuffles) * LANE", "LANE"),
+    ("narrow columns are two lanes everywhere", READS, "(1 + shuffles) * LANE", "2 * LANE"),
+    ("narrow columns have any number of rows", READS, "p->m > FEW && p->k > TG_FLAT_K", "p->k > TG_FLAT_K"),
+    ("narrow columns have any k", READS, "p->m > FEW && p->k > TG_FLAT_K", "p->m > FEW"),
+    ("narrow columns have a little A", READS, "tg_exceeds(LITTLE, p->m, p->k, bytes)", "1"),
+    ("narrow columns begin each slice of k with the first of B", LOOPS, "s.b = matrix_at(j, b, panel) + k * b->k_stride * b->bytes;", "s.b = matrix_at(j, b, panel);"),
+    ("narrow columns read a panel that nobody packs", LOOPS, "if (j->reading.packs_late && t->size == 1)", "if (b->is_late)"),
+    ("narrow columns are those at the start of a panel", LOOPS, "(const char *)s.b + past * j->bytes", "(const char *)s.b"),
+    ("narrow columns leave the last rows out", LOOPS, "== 0 || done >= rows.end", "== 0"),
+    ("directly: narrow columns are the first ones of B", DIRECT, "s->b = b + (end - cols.begin) * bytes;", "s->b = b;"),
+    ("narrow: the last element of k is left out", NARROW, "if (left == 1)", "if (left == 5)"),
+    ("narrow: the last elements of k are others", NARROW, "IN_LANE - 2, last, at", "IN_LANE - 1, last, at"),
+    ("narrow: rows that are not there are read", NARROW, "s->rows - IN_REGISTER) * a_row;", "s->rows - 1) * a_row;"),
+    ("narrow: C is forgotten", NARROW, "if (beta != 0)", "if (0)"),
+    ("narrow: a second lane is stored whole", NARROW, "x < lanes - 1 ? (1 << IN_LANE) - 1 : last", "(1 << IN_LANE) - 1"),
+    ("two lanes of turned columns are of other columns", TURNED, "e / IN_LANE * 2 + x % 2", "e / IN_LANE + x % 2"),
+    ("vectors of turned columns are all the first", TURNED, "acc[i * nv + j] += a[i * a_row + e] * square[j * run + e]", "acc[i * nv + j] += a[i * a_row + e] * square[e]"),
+    ("rows of a near A are fetched", READS, "thread.n &&\n           tg_exceeds(l->l2, p->m, p->k, bytes);", "thread.n;"),
     ("rows of A are fetched for narrow panels", READS, "thread.n >= 3 * t.vec", "thread.n >= 2 * t.vec"),
     ("splits: two threads with a large L2 share k", READS, "(is_large ? 2 : 1)", "1"),
     ("narrow vectors pack on the way what is far", READS, "p->m <= FEW && !tg_exceeds(l->l2, p->n, p->k, bytes)", "p->m <= FEW"),
@@ -100,8 +120,6 @@ MUTATIONS = [
     ("tiles: a tile of C is stored as it is whatever beta", AMX, "s->alpha == 1 && s->beta == 0 &&", "s->alpha == 1 &&"),
     ("packing on the way costs what packing costs", PICK, "is_hidden ? p->n % t.thread.n : p->n", "p->n"),
     ("rows of A half a page apart crowd", PICK, "is_a_across && p->a.col_stride % (2048 / bytes)", "plan->a_in_place && p->a.row_stride % (2048 / bytes)"),
-    ("rows are one block however little k is", PICK, "bytes == 8 || p->k < LEAST_K || ", "bytes == 8 || "),
-    ("rows are one block if they fill a large L2", PICK, "l->l2 / 4 * 3 : l->l2", "l->l2 : l->l2"),
     ("a near B is what all threads have of it", READS, "p->batch > 1 ? p->n : tg_ceil_div(p->n, plan->threads)", "p->n"),
     ("lots are fetched of rows that L2 does not hold", READS, " && tg_holds_rows(p, l, 2 * TG_LOT) &&", " &&"),
     ("lots are fetched of short rows", READS, ">= SHORT / (int64_t)tg_type_size(p->a.type)", ">= 0"),

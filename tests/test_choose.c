@@ -337,5 +337,6 @@ int main(int argc, char **argv)
     test_amd();
     test_thin_on_hopper();
     choose_cpu();
+    choose_reads();
     return test_close();
 }
