@@ -111,12 +111,16 @@ static inline __attribute__((always_inline)) void NAME(narrow_tile)(int register
     {                                                                                      \
         NAME(narrow_tile)(count, lanes, s);                                                \
     }
-#define NARROWS(DO)                                                                           \
-    DO(1, 1)                                                                                  \
-    DO(1, 2)                                                                                  \
-    DO(1, 3)                                                                                  \
-    DO(1, 4) DO(1, 5) DO(1, 6) DO(1, 7) DO(1, 8) DO(2, 1) DO(2, 2) DO(2, 3) DO(2, 4) DO(2, 5) \
-        DO(2, 6) DO(2, 7) DO(2, 8)
+#define NARROW_COUNTS(DO, lanes) \
+    DO(lanes, 1)                 \
+    DO(lanes, 2)                 \
+    DO(lanes, 3)                 \
+    DO(lanes, 4)                 \
+    DO(lanes, 5)                 \
+    DO(lanes, 6)                 \
+    DO(lanes, 7)                 \
+    DO(lanes, 8)
+#define NARROWS(DO) NARROW_COUNTS(DO, 1) NARROW_COUNTS(DO, 2)
 #define NARROW_AT(lanes, count) [lanes - 1][count - 1] = NAME(narrow_##lanes##_##count),
 NARROWS(NARROW)
 
@@ -137,5 +141,4 @@ static void NAME(narrow)(const tg_step *s)
         tile[s->columns > IN_LANE][end - first - 1](&now);
     }
 }
-#undef NARROW
 #undef LANE_OF
