@@ -122,6 +122,7 @@ static inline void *emulated_aligned(const void *at)
 
 /* ------------------------------------------------------------------------------- arithmetic */
 
+typedef int32_t emulated_i32 __attribute__((vector_size(64)));
 typedef uint32_t emulated_u32 __attribute__((vector_size(64)));
 typedef uint16_t emulated_u16 __attribute__((vector_size(64)));
 typedef uint8_t emulated_u8 __attribute__((vector_size(64)));
@@ -131,11 +132,14 @@ typedef uint8_t emulated_u8 __attribute__((vector_size(64)));
 #define _mm512_mullo_epi32(x, y) LANES(u32, x, *, y)
 #define _mm512_add_epi16(x, y) LANES(u16, x, +, y)
 #define _mm512_xor_si512(x, y) LANES(u32, x, ^, y)
+#define _mm512_and_si512(x, y) LANES(u32, x, &, y)
 #define _mm512_or_si512(x, y) LANES(u32, x, |, y)
 #undef _mm512_slli_epi32
 #undef _mm512_srli_epi32
 #define _mm512_slli_epi32(x, count) ((__m512i)((emulated_u32)(x) << (count)))
 #define _mm512_srli_epi32(x, count) ((__m512i)((emulated_u32)(x) >> (count)))
+#undef _mm512_srai_epi32
+#define _mm512_srai_epi32(x, count) ((__m512i)((emulated_i32)(x) >> (count)))
 #define _mm512_mul_ps(x, y) ((x) * (y))
 OPERATION(multiply_add, __m512, ps, (__m512 x, __m512 y, __m512 sum), r.ps = sum;
           const emulated a = {.ps = x}; const emulated b = {.ps = y};
