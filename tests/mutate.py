@@ -73,7 +73,6 @@ MUTATIONS = [
     ("narrow columns have any number of rows", READS, "p->m > FEW && p->k > TG_FLAT_K", "p->k > TG_FLAT_K"),
     ("narrow columns have any k", READS, "p->m > FEW && p->k > TG_FLAT_K", "p->m > FEW"),
     ("narrow columns have a little A", READS, "tg_exceeds(LITTLE, p->m, p->k, bytes)", "1"),
-    ("narrow columns begin each slice of k with the first of B", LOOPS, "s.b = matrix_at(j, b, panel) + k * b->k_stride * b->bytes;", "s.b = matrix_at(j, b, panel);"),
     ("narrow columns read a panel that nobody packs", LOOPS, "if (j->reading.packs_late && t->size == 1)", "if (b->is_late)"),
     ("narrow columns are those at the start of a panel", LOOPS, "(const char *)s.b + past * j->bytes", "(const char *)s.b"),
     ("narrow columns leave the last rows out", LOOPS, "== 0 || done >= rows.end", "== 0"),

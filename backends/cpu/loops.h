@@ -179,8 +179,8 @@ static void multiply_narrow(const tg_job *j, const team *t, const staged *a, con
     int64_t unused;
     s.a = matrix_at(j, a, 0) + (rows.begin * a->line_stride + k) * a->bytes;
     s.b = read_panel(j, b, panel, k, &unused, &s.b_row);
-    if (j->reading.packs_late && t->size == 1) {
-        s.b = matrix_at(j, b, panel) + k * b->k_stride * b->bytes;
+    if (j->reading.packs_late && t->size == 1) { /* all of a block's k at once */
+        s.b = matrix_at(j, b, panel);
         s.b_row = b->k_stride;
     }
     s.b = (const char *)s.b + past * j->bytes;
