@@ -7,6 +7,8 @@
  *   a step of k     (mr * nv + 1.5) / 2 for the multiply-adds, or the latency of one, and a fifth
  *                   of the mr + nv loads that go on beside them
  *   a tile of C     read and written once for each block of k
+ *   narrow columns  that vectors leave over: a third of a cycle for a row and a step of k, as
+ *                   100 cubed of f32 less 100 x 96 x 100 takes on a Zen 5
  *   packing         an element of A once for each block of n, of B once, or not at all where the
  *                   kernel packs a far B behind its multiply-adds;
  *                   an operand that is read in place instead costs more in every step
