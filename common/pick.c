@@ -9,6 +9,8 @@
  *   a tile of C     read and written once for each block of k
  *   narrow columns  that vectors leave over: a third of a cycle for a row and a step of k, as
  *                   100 cubed of f32 less 100 x 96 x 100 takes on a Zen 5
+ *   words           of bytes, whose sums are as exact in f32: some cycles to begin, AMX's tiles
+ *                   more, and some for each tile, as products of up to 100 cubed take
  *   packing         an element of A once for each block of n, of B once, or not at all where the
  *                   kernel packs a far B behind its multiply-adds;
  *                   an operand that is read in place instead costs more in every step
@@ -27,6 +29,8 @@ static const double cycles_per_load = 0.2;
 static const double cycles_per_vector_of_c = 2, cycles_per_tile = 30;
 static const double share_of_flat_tile = 0.25; /* of both, where rows of C are written in one go */
 static const double cycles_of_far_vector = 45; /* of C from beyond L2, if k is too short */
+static const double cycles_to_begin[] = {330, 1300};        /* words of bytes, and tiles of them; */
+static const double cycles_per_tile_of_words[] = {50, 300}; /* more than of f32, in each of C */
 static const double cycles_to_transpose = 1, cycles_to_copy = 0.5;  /* one element, packing it */
 static const double cycles_to_weave = 0.9, cycles_to_stream = 0.15; /* one element, to words */
 static const double cycles_to_turn = 2.7;                           /* a vector, in registers */
@@ -139,6 +143,14 @@ static int is_crowded_in_rows(const tg_problem *p, const tg_limits *l, const tg_
            !plan->b_in_place && tg_even_part(p->a.row_stride) * bytes >= PAGE;
 }
 
+static double cycles_of_words(const tg_problem *p, tg_tile t, double tiles)
+{
+    const int is_amx = t.inst.m > 1;
+    if (p->c.type != TG_I32 || t.inst.k == 1)
+        return 0;
+    return cycles_to_begin[is_amx] + cycles_per_tile_of_words[is_amx] * tiles;
+}
+
 static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *plan, int bytes)
 {
     const tg_tile t = plan->tile;
@@ -186,7 +198,8 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
     const double tile_of_c =
         (cycles_per_tile + accumulators * vector_of_c) * (is_flat ? share_of_flat_tile : 1);
     const double by_lanes = narrow > 0 ? cycles_of_narrow * (double)p->m * (double)p->k : 0;
-    const double work = tiles * (steps * step + k_blocks * tile_of_c) + by_lanes;
+    const double work =
+        tiles * (steps * step + k_blocks * tile_of_c) + by_lanes + cycles_of_words(p, t, tiles);
     const double n_blocks = (double)tg_ceil_div(p->n, t.block.n);
     double a = 0, b = 0; /* to pack */
     if (!plan->a_in_place && t.form == TG_OUTER)

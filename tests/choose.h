@@ -17,7 +17,7 @@ static inline tg_problem problem_of(asked s, tg_type type)
     p.m = s.m, p.n = s.n, p.k = s.k, p.batch = s.batch;
     p.a = (tg_input){NULL, s.k, 1, s.m * s.k, type};
     p.b = (tg_input){NULL, s.n, 1, s.k * s.n, type};
-    p.c = (tg_output){NULL, s.n, 1, s.m * s.n, type};
+    p.c = (tg_output){NULL, s.n, 1, s.m * s.n, tg_type_size(type) == 1 ? TG_I32 : type};
     return p;
 }
 

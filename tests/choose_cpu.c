@@ -114,6 +114,33 @@ static void test_strips(void)
     }
 }
 
+/* Little of bytes is multiplied in f32, which is as exact: words and tiles take long to begin. */
+static void test_little_bytes(void)
+{
+    static const struct {
+        int matrix;
+        asked s;
+        int inst_k;
+    } cases[] = {{TG_CPU_VNNI, {16, 16, 16, 1}, 1},
+                 {TG_CPU_VNNI, {24, 24, 24, 1}, 4},
+                 {TG_CPU_VNNI, {300, 300, 4, 1}, 1},
+                 {TG_CPU_VNNI, {300, 300, 16, 1}, 4},
+                 {TG_CPU_VNNI | TG_CPU_AMX, {16, 16, 16, 1}, 1},
+                 {TG_CPU_VNNI | TG_CPU_AMX, {32, 32, 32, 1}, 4},
+                 {TG_CPU_VNNI | TG_CPU_AMX, {16, 200, 16, 1}, 4},
+                 {TG_CPU_VNNI | TG_CPU_AMX, {64, 64, 64, 1}, 64}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tg_limits l = cases[i].matrix & TG_CPU_AMX ? large_l2 : small_l2;
+        l.matrix = cases[i].matrix;
+        const tg_problem p = problem_of(cases[i].s, TG_I8);
+        tg_plan plan = TG_PLAN_INIT;
+        CHECK(tg_choose(&p, &l, NULL, &plan));
+        CHECK_SAY(plan.tile.inst.k == cases[i].inst_k,
+                  "%lldx%lldx%lld i8, instructions %d: %d of k in one", (long long)p.m,
+                  (long long)p.n, (long long)p.k, l.matrix, plan.tile.inst.k);
+    }
+}
+
 /* Strips end within tiles where these would leave them uneven, and where no other thread writes the
  * lines of C that they end in. */
 static void test_even_strips(void)
@@ -357,6 +384,7 @@ void choose_cpu(void)
     test_near_panels();
     test_far_c();
     test_strips();
+    test_little_bytes();
     test_even_strips();
     test_splits();
     test_lines();
