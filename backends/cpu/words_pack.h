@@ -45,6 +45,26 @@ weave_halves(word_vector *words, const char *from, int64_t from_k, int64_t count
     words[1] = _mm512_permutex2var_epi16(low, by_turns(1), high);
 }
 
+/* The same of bytes. Rows 0 and 1 by turns, and rows 2 and 3 in the upper half, are 8 columns in
+ * each lane: 0 to 7 and 16 to 23 in the one register, 8 to 15 and 24 to 31 in the other. */
+static inline __attribute__((always_inline)) void
+weave_bytes(word_vector *words, const char *from, int64_t from_k, int64_t count, int64_t lines)
+{
+    static const uint16_t first[2 * WORDS] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                              21, 6,  22, 7,  23, 32, 48, 33, 49, 34, 50,
+                                              35, 51, 36, 52, 37, 53, 38, 54, 39, 55};
+    const __mmask64 mask = mask_of_halves(lines);
+    word_vector row[WORD_BYTES];
+    EACH (x, WORD_BYTES)
+        row[x] = _mm512_maskz_loadu_epi8(count > x ? mask : 0, from + x * from_k);
+    const word_vector even = _mm512_shuffle_i32x4(row[0], row[2], 0x44);
+    const word_vector odd = _mm512_shuffle_i32x4(row[1], row[3], 0x44);
+    const word_vector low = _mm512_unpacklo_epi8(even, odd), lower = _mm512_loadu_si512(first);
+    const word_vector high = _mm512_unpackhi_epi8(even, odd);
+    words[0] = _mm512_permutex2var_epi16(low, lower, high);
+    words[1] = _mm512_permutex2var_epi16(low, _mm512_add_epi16(lower, _mm512_set1_epi16(8)), high);
+}
+
 /* The same of as many elements as there are. */
 static inline __attribute__((always_inline)) word_vector
 weave_end(const char *from, int64_t from_k, int64_t count, __mmask16 lines, int bytes)
@@ -94,20 +114,27 @@ static inline __attribute__((always_inline)) void load_lines(word_vector *square
                                                from + line * row);
 }
 
-/* Rows of halves to a panel of words, with zeros for so many of k that are not there. */
-static inline __attribute__((always_inline)) void pack_rows_of_halves(char *to, int64_t panel,
-                                                                      const char *from,
-                                                                      int64_t from_k, int64_t k,
-                                                                      int64_t end, int64_t lines)
+/* Rows to a panel of words, with zeros for so many of k that are not there. */
+static inline __attribute__((always_inline)) void pack_rows(char *to, int64_t panel,
+                                                            const char *from, int64_t from_k,
+                                                            int64_t k, int64_t end, int64_t lines,
+                                                            int bytes, word_vector flip)
 {
+    const int in_word = WORD_BYTES / bytes;
     for (int64_t i = 0; i < panel; i += 2 * WORDS)
-        for (int64_t at = 0; at < end; at += 2) {
-            char *const words_at = to + (at / 2 * panel + i) * WORD_BYTES;
+        for (int64_t at = 0; at < end; at += in_word) {
+            const char *const source = from + (i + at * from_k) * bytes;
+            char *const words_at = to + (at / in_word * panel + i) * WORD_BYTES;
             word_vector words[2];
-            weave_halves(words, from + (i + at * from_k) * 2, from_k, k - at, lines - i);
-            _mm512_mask_storeu_epi32(words_at, mask_of_words(panel - i), words[0]);
+            if (bytes == 1)
+                weave_bytes(words, source, from_k, k - at, lines - i);
+            else
+                weave_halves(words, source, from_k, k - at, lines - i);
+            _mm512_mask_storeu_epi32(words_at, mask_of_words(panel - i),
+                                     _mm512_xor_si512(words[0], flip));
             _mm512_mask_storeu_epi32(words_at + WORDS * WORD_BYTES,
-                                     mask_of_words(panel - i - WORDS), words[1]);
+                                     mask_of_words(panel - i - WORDS),
+                                     _mm512_xor_si512(words[1], flip));
         }
 }
 
@@ -126,16 +153,16 @@ pack_panel(char *to, int64_t panel, const char *from, int64_t from_k, int64_t fr
     const word_vector flip = _mm512_set1_epi8((char)top_bit);
     const int64_t in_word = WORD_BYTES / bytes, few = WORDS * in_word;
     word_vector square[WORDS];
-    if (bytes == 2 && from_line == 1 && (form == WORDS_OF_LINES || form == WHOLE_TILES)) {
-        pack_rows_of_halves(to, panel, from, from_k, k,
-                            form == WHOLE_TILES ? tg_round_up(k, few) : k, lines);
+    if (from_line == 1 && (form == WORDS_OF_LINES || form == WHOLE_TILES)) {
+        pack_rows(to, panel, from, from_k, k, form == WHOLE_TILES ? tg_round_up(k, few) : k, lines,
+                  bytes, flip);
         return;
     }
     for (int64_t i = 0; i < (form == WHOLE_LINES ? lines : panel); i += WORDS)
         for (int64_t at = 0; at < k; at += few) {
             const int64_t left = tg_min(few, k - at), rows = tg_clamp(lines - i, 0, WORDS);
             const int64_t end = form == WHOLE_TILES ? few : left;
-            const __mmask16 mask = mask_of_words(rows), all = mask_of_words(panel - i);
+            const __mmask16 all = mask_of_words(panel - i);
             const char *const source = from + (i * from_line + at * from_k) * bytes;
             char *const whole = to + at * panel * bytes; /* 64 bytes of all lines */
             if (form == WHOLE_LINES) {
@@ -152,15 +179,6 @@ pack_panel(char *to, int64_t panel, const char *from, int64_t from_k, int64_t fr
                 EACH (line, WORDS)
                     if (i + line < panel)
                         _mm512_storeu_si512(whole + (i + line) * 64, square[line]);
-                continue;
-            }
-            if (from_line == 1) {
-                for (int64_t k_0 = 0; k_0 < end; k_0 += in_word) {
-                    const word_vector words =
-                        weave_end(source + k_0 * from_k * bytes, from_k, left - k_0, mask, bytes);
-                    _mm512_mask_storeu_epi32(whole + (k_0 / in_word * panel + i) * WORD_BYTES, all,
-                                             _mm512_xor_si512(words, flip));
-                }
                 continue;
             }
             load_lines(square, source, from_k, from_line, left, rows, bytes);
