@@ -66,16 +66,17 @@ static inline __attribute__((always_inline)) void stream_lines(char *tile, const
                s->rows - first, s->k * bytes);
 }
 
-/* 16 columns of B from col on. */
-static inline __attribute__((always_inline)) void weave_tile(char *tile, const tg_step *s,
-                                                             int64_t col, int bytes)
+/* Two tiles of columns of B from col on. */
+static inline __attribute__((always_inline)) void weave_tiles(char *tiles, const tg_step *s,
+                                                              int64_t col, int bytes)
 {
     const int in_word = WORD_BYTES / bytes;
-    const __mmask16 mask = mask_of_words(s->columns - col);
-    for (int word = 0; word < TILE; word++) {
+    for (int word = 0; word < TILE; word++, tiles += TILE_BYTES) {
         const char *const from = (const char *)s->b + (word * in_word * s->b_row + col) * bytes;
-        _mm512_store_si512(tile + word * TILE_BYTES,
-                           weave_end(from, s->b_row, s->k - word * in_word, mask, bytes));
+        word_vector words[TILES];
+        weave_rows(words, from, s->b_row, s->k - word * in_word, s->columns - col, bytes);
+        EACH (x, TILES)
+            _mm512_store_si512(tiles + x * TILE * TILE_BYTES, words[x]);
     }
 }
 
@@ -217,6 +218,7 @@ static inline __attribute__((always_inline)) void finish_sums(const float *sums,
     {                                                                                              \
         const int both_m = s->rows > TILE;                                                         \
         char a[TILES][TILE * TILE_BYTES] __attribute__((aligned(64)));                             \
+        char b[TILES][TILE * TILE_BYTES] __attribute__((aligned(64)));                             \
         stream_lines(a[0], s, 0, bytes);                                                           \
         TILE_LOAD(4, a[0], (int64_t)TILE_BYTES);                                                   \
         if (both_m) {                                                                              \
@@ -226,17 +228,18 @@ static inline __attribute__((always_inline)) void finish_sums(const float *sums,
         for (int64_t col = 0; col < s->columns; col += TILE) {                                     \
             if (col % TG_STREAM_PANEL == 0)                                                        \
                 fetch_rows_of_b(s, col, TILE_BYTES / (bytes), bytes);                              \
-            char b[TILE * TILE_BYTES] __attribute__((aligned(64)));                                \
+            char *const b_now = b[col / TILE % TILES];                                             \
             float *const sums = (float *)s->sums + col, *const below = sums + TILE * s->sums_row;  \
             const int64_t row = s->sums_row * WORD_BYTES;                                          \
-            weave_tile(b, s, col, bytes);                                                          \
+            if (b_now == b[0])                                                                     \
+                weave_tiles(b_now, s, col, bytes);                                                 \
             TILE_ZERO(0);                                                                          \
             TILE_ZERO(1);                                                                          \
             if (s->begins_with_sums)                                                               \
                 TILE_LOAD(0, sums, row);                                                           \
             if (s->begins_with_sums && both_m)                                                     \
                 TILE_LOAD(1, below, row);                                                          \
-            TILE_LOAD(6, b, (int64_t)TILE_BYTES);                                                  \
+            TILE_LOAD(6, b_now, (int64_t)TILE_BYTES);                                              \
             TILE_DOTS(inst, 0, 4, 6);                                                              \
             TILE_STORE(0, sums, row);                                                              \
             if (both_m) {                                                                          \

@@ -114,6 +114,16 @@ static inline __attribute__((always_inline)) void load_lines(word_vector *square
                                                from + line * row);
 }
 
+static inline __attribute__((always_inline)) void weave_rows(word_vector *words, const char *from,
+                                                             int64_t from_k, int64_t count,
+                                                             int64_t lines, int bytes)
+{
+    if (bytes == 1)
+        weave_bytes(words, from, from_k, count, lines);
+    else
+        weave_halves(words, from, from_k, count, lines);
+}
+
 /* Rows to a panel of words, with zeros for so many of k that are not there. */
 static inline __attribute__((always_inline)) void pack_rows(char *to, int64_t panel,
                                                             const char *from, int64_t from_k,
@@ -126,10 +136,7 @@ static inline __attribute__((always_inline)) void pack_rows(char *to, int64_t pa
             const char *const source = from + (i + at * from_k) * bytes;
             char *const words_at = to + (at / in_word * panel + i) * WORD_BYTES;
             word_vector words[2];
-            if (bytes == 1)
-                weave_bytes(words, source, from_k, k - at, lines - i);
-            else
-                weave_halves(words, source, from_k, k - at, lines - i);
+            weave_rows(words, source, from_k, k - at, lines - i, bytes);
             _mm512_mask_storeu_epi32(words_at, mask_of_words(panel - i),
                                      _mm512_xor_si512(words[0], flip));
             _mm512_mask_storeu_epi32(words_at + WORDS * WORD_BYTES,
