@@ -5,7 +5,6 @@
 #include "bench.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { BAR = 20 };

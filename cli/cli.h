@@ -11,6 +11,7 @@
  *   nvidia.c    clocks, what a unit has   occupancy.c  how many blocks a unit runs at once
  *   svg.c       plots                     counted.c    memory traffic, from ncu
  *   npy_*.c     matrices in files         tuning_file.c   lines of the tuning file
+ *   show.c      info, tiles               NAME.c       the command of that name, with NAME_*.c
  *
  * A command returns the exit status. cli_fail and cli_misuse print the sentence and return it.
  */

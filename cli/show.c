@@ -195,7 +195,7 @@ static int open_columns(column *columns, int *count, const cli_options *options)
     if (options->backend && *count == 0)
         return cli_fail("there is no backend \"%s\"", options->backend);
     for (int i = 0; i < 2 && (options->type == TG_F32 || options->type == TG_F64); i++)
-        columns[(*count)++] = model_table[i]; /* GPUs have no kernels of other types */
+        columns[(*count)++] = model_table[i]; /* both models know f32 and f64 alone */
     return CLI_OK;
 }
 

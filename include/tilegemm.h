@@ -375,18 +375,17 @@ typedef struct tg_tile {
 /* What a device gives to one block, and how many it has of it. 0 means: there is none, or none
  * that the program controls. */
 typedef struct tg_limits {
-    tg_mn lanes;        /* the lane grid of a warp: CUDA 4x8, CDNA 8x8, CPU 1x1                */
-    int threads;        /* lanes in one block                                                  */
-    int vec_bytes;      /* moved by one instruction                                            */
-    int registers;      /* of one lane                                                         */
-    int register_bytes; /* of one register: 4 on a GPU, a whole vector on a CPU                */
-    int64_t fast_bytes; /* addressable fast memory of one block; a CPU's caches hold any block */
-    int64_t l1, l2, l3; /* bytes of cache: of a core, of a core, shared                        */
-    int units;          /* cores, SMs or CUs                                                   */
-    int matrix;         /* its matrix instructions: NVIDIA's, the rows of those for f64;       */
-                        /* AMD's, the target: 0x90a for gfx90a; a CPU's, a sum of TG_CPU_...   */
-    double
-        memory_bytes; /* at most from its memory, for each unit, in one of its cycles; 0 unknown */
+    tg_mn lanes;         /* the lane grid of a warp: CUDA 4x8, CDNA 8x8, CPU 1x1                */
+    int threads;         /* lanes in one block                                                  */
+    int vec_bytes;       /* moved by one instruction                                            */
+    int registers;       /* of one lane                                                         */
+    int register_bytes;  /* of one register: 4 on a GPU, a whole vector on a CPU                */
+    int64_t fast_bytes;  /* addressable fast memory of one block; a CPU's caches hold any block */
+    int64_t l1, l2, l3;  /* bytes of cache: of a core, of a core, shared                        */
+    int units;           /* cores, SMs or CUs                                                   */
+    int matrix;          /* its matrix instructions: NVIDIA's, the rows of those for f64;       */
+                         /* AMD's, the target: 0x90a for gfx90a; a CPU's, a sum of TG_CPU_...   */
+    double memory_bytes; /* from its memory at most, for a unit, in a cycle of it; 0: unknown  */
 } tg_limits;
 
 /* What a CPU multiplies besides f32 and f64, several of k in one instruction. */
@@ -525,8 +524,8 @@ TG_API tg_status tg_download(tg_context *ctx, void *host, const void *device, si
 
 /* *flops := operations a second that the device reaches right now in a loop of nothing but
  * independent multiply-adds on registers, by the instruction with which it multiplies A and B of
- * this type, with all of the context's threads at once. Takes about a millisecond. Measure it
- * beside every timing: clocks drift, ratios hold. */
+ * this type, with all of the context's threads at once. A CPU takes some twenty milliseconds for
+ * it. Measure it beside every timing: clocks drift, ratios hold. */
 TG_API tg_status tg_peak(tg_context *ctx, tg_type type, double *flops);
 
 /* A stopwatch on the context's stream: it starts when the work queued before tg_time_start is done,

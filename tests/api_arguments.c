@@ -3,7 +3,6 @@
  * Every bad argument of every function: the status, a sentence with the argument's name and value,
  * and C as it was. */
 #define _GNU_SOURCE
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
  * A refusal must be true, and is there if elements of C coincide; an overlap that needs more than
  * looking at the strides may be missed. */
 #define _GNU_SOURCE
-#include <stdlib.h>
 #include <string.h>
 
 #include "api.h"

@@ -4,7 +4,6 @@
  * multiplied, in a sentence, with C as it was. That the products are right, and the same bits, is
  * for test_gemm and api_bits.c. */
 #define _GNU_SOURCE
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

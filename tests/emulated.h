@@ -133,7 +133,6 @@ typedef uint8_t emulated_u8 __attribute__((vector_size(64)));
 #define _mm512_add_epi16(x, y) LANES(u16, x, +, y)
 #define _mm512_xor_si512(x, y) LANES(u32, x, ^, y)
 #define _mm512_and_si512(x, y) LANES(u32, x, &, y)
-#define _mm512_or_si512(x, y) LANES(u32, x, |, y)
 #undef _mm512_slli_epi32
 #undef _mm512_srli_epi32
 #define _mm512_slli_epi32(x, count) ((__m512i)((emulated_u32)(x) << (count)))
@@ -202,7 +201,6 @@ OPERATION(spread_ps, __m512, ps, (__m128 x), EACH_LANE(4) r.lane[i] = (__m128i)x
 OPERATION(spread_pd, __m512d, pd, (__m128d x), EACH_LANE(4) r.lane[i] = (__m128i)x)
 #define _mm512_broadcast_f32x4 emulated_spread_ps
 #define _mm512_broadcast_f64x2 emulated_spread_pd
-#define _mm512_castsi256_si512 emulated_widen_y
 #define _mm512_castps256_ps512 emulated_widen_ps
 #define _mm512_castpd256_pd512 emulated_widen_pd
 #undef _mm512_insertf32x8

@@ -313,6 +313,10 @@ static void run_narrow(tg_context *ctx)
     static const struct {
         int64_t m, vectors;
     } sizes[] = {{9, 3}, {34, 0}, {77, 5}, {400, 3}, {601, 1}, {1030, 6}};
+    gemm_case tall = case_default("cpu");
+    snprintf(tall.kind, sizeof tall.kind, "NN");
+    tall.m = 1100000, tall.n = 6, tall.k = 17;
+    case_run(ctx, "test_gemm", &tall, NULL);
     for (int i = 0; i < 2 * 8 * 6; i++) {
         gemm_case c = case_default("cpu");
         const int vec = i % 2 ? 8 : 16, page = i % 2 ? 512 : 1024;
@@ -324,6 +328,24 @@ static void run_narrow(tg_context *ctx)
         c.alpha = i % 3 ? 1 : -1, c.beta = i % 5 % 3;
         c.threads = 1 + i / 4 % 3;
         case_run(ctx, "test_gemm", &c, NULL);
+    }
+}
+
+/* Threads and items of a list have their parts of a workspace side by side, each from a line on. */
+static void run_workspaces(tg_context *ctx)
+{
+    const tg_type types[] = {TG_F16, TG_BF16, TG_I8, TG_F32};
+    for (int i = 0; i < 4 * 60; i++) {
+        tg_problem p = TG_PROBLEM_INIT;
+        const tg_type type = types[i % 4];
+        size_t bytes = 0;
+        p.m = 5 + i, p.n = 7 + i / 5, p.k = 187 - i / 3;
+        p.a = (tg_input){&p, p.k, 1, 0, type};
+        p.b = (tg_input){&p, p.n, 1, 0, type};
+        p.c = (tg_output){&p, p.n, 1, 0, type == TG_I8 ? TG_I32 : type};
+        CHECK(tg_gemm_workspace(ctx, &p, &bytes) == TG_OK);
+        CHECK_SAY(bytes % 64 == 0, "%lldx%lldx%lld %s: a workspace of %zu bytes", (long long)p.m,
+                  (long long)p.n, (long long)p.k, tg_type_name(type), bytes);
     }
 }
 
@@ -376,5 +398,6 @@ void gemm_cpu(tg_context *ctx)
     run_shrunk(ctx);
     run_packed(ctx);
     run_narrow(ctx);
+    run_workspaces(ctx);
     run_thin(ctx);
 }

@@ -3,11 +3,9 @@
  * A device that has no memory left, and one that another kernel has broken: a status and a
  * sentence, and no crash. */
 #define _GNU_SOURCE
-#include <stdlib.h>
 #include <string.h>
 #include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "gpu.h"
 #include "test.h"

@@ -33,7 +33,6 @@ void *guard_take(guard *g, size_t bytes, size_t shift, int at_end)
 {
     if (!grow(g, bytes + shift))
         return NULL;
-    g->at_end = at_end;
     g->bytes = bytes;
     g->head = at_end ? WINDOW : shift;
     g->tail = at_end ? shift : WINDOW;

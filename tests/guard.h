@@ -19,7 +19,6 @@ typedef struct guard {
     size_t head, bytes, tail; /* canary, elements, canary: of the current use */
     unsigned char *window;    /* where head starts */
     void *device;             /* the copy of the window on a device, or NULL on a CPU */
-    int at_end;
 } guard;
 
 /* What canaries and unused elements hold: a NaN in f32 and f64. */

@@ -31,6 +31,6 @@ static const machine machines[] = {
     {"cdna2 8x8", {{8, 8}, 1024, 16, 255, 4, KIB(64), 0, 0, 0, 104, 0x90a, 0}},
     {"rdna 4x8", {{4, 8}, 1024, 16, 255, 4, KIB(64), 0, 0, 0, 96, 0x1100, 0}},
 };
-enum { MACHINES = sizeof machines / sizeof machines[0], CPUS = 7 };
+enum { MACHINES = sizeof machines / sizeof machines[0] };
 
 #endif

@@ -80,6 +80,8 @@ MUTATIONS = [
     ("narrow: the last element of k is left out", NARROW, "if (left == 1)", "if (left == 5)"),
     ("narrow: the last elements of k are others", NARROW, "IN_LANE - 2, last, at", "IN_LANE - 1, last, at"),
     ("narrow: rows that are not there are read", NARROW, "s->rows - IN_REGISTER) * a_row;", "s->rows - 1) * a_row;"),
+    ("narrow: so many rows are more than an int", NARROW, "const int64_t first = x * registers / tiles", "const int64_t first = (int)x * (int)registers / (int)tiles"),
+    ("a copied B ends where the next thread's room begins", JOB, "tg_round_up(p->k * j->step.b_row * j->bytes, 64)", "p->k * j->step.b_row * j->bytes"),
     ("narrow: C is forgotten", NARROW, "if (beta != 0)", "if (0)"),
     ("narrow: a second lane is stored whole", NARROW, "x < lanes - 1 ? (1 << IN_LANE) - 1 : last", "(1 << IN_LANE) - 1"),
     ("two lanes of turned columns are of other columns", TURNED, "e / IN_LANE * 2 + x % 2", "e / IN_LANE + x % 2"),
@@ -103,9 +105,9 @@ MUTATIONS = [
     ("tiles: halves of two vectors change places", PAIRS, "_mm512_cvtne2ps_pbh(second, first)", "_mm512_cvtne2ps_pbh(first, second)"),
     ("pairs: a row behind the last one is packed", WORDS_PACK, "count > 1 ? mask : 0", "mask"),
     ("pairs: columns behind the last one are packed", WORDS_PACK, "__mmask32 mask = mask_of_halves(lines);", "__mmask32 mask = mask_of_halves(2 * lines);"),
-    ("bytes: columns behind the last one are packed", WORDS_PACK, "__mmask64 mask = mask_of_halves(lines);", "__mmask64 mask = (uint32_t)-1;"),
-    ("bytes: k behind the last one is packed", WORDS_PACK, "count > x ? mask : 0, from + x", "mask, from + x"),
-    ("bytes: columns from 8 on are those before them", WORDS_PACK, "_mm512_set1_epi16(8)", "_mm512_set1_epi16(0)"),
+    ("words: columns behind the last one are packed", WORDS_PACK, "__mmask64 mask = mask_of_halves(lines);", "__mmask64 mask = (uint32_t)-1;"),
+    ("words: k behind the last one is packed", WORDS_PACK, "count > x ? mask : 0, from + x", "mask, from + x"),
+    ("words: columns from 8 on are those before them", WORDS_PACK, "_mm512_set1_epi16(8)", "_mm512_set1_epi16(0)"),
     ("tiles: rows from 16 on are the first ones again", AMX, "TILE_LOAD(7, a + s->a_row,", "TILE_LOAD(7, a,"),
     ("tiles: lines where they are pass for a panel", AMX, "is_panel = s->a_col > 1;", "is_panel = s->a_col > 0;"),
     ("tiles: lines where they are go on a line further", AMX, "s->a_col * TILE_BYTES : TILE_BYTES;", "s->a_col * TILE_BYTES : 2 * TILE_BYTES;"),
@@ -198,7 +200,7 @@ MUTATIONS = [
     ("every thread streams all of C", JOB, " || j->is_direct || streams;", ";"),
     ("a stream has more rows than there is room for", WAYS, "p->m <= j->tile.block.m &&", ""),
     ("copied B: each strip of columns begins with the first", DIRECT, "item.b + cols.begin * b->col_stride * j->bytes", "item.b"),
-    ("copied B: threads have one place for all", JOB, "j->copies_b || j->widens ? p->k * j->step.b_row * j->bytes : 0", "0"),
+    ("copied B: threads have one place for all", JOB, "j->copies_b || j->widens ? tg_round_up", "0 ? tg_round_up"),
     ("copied B: rows are one column too short", DIRECT, "               cols.end - cols.begin);", "               cols.end - cols.begin - 1);"),
     ("turned: what is left of k is left out", TURNED, "    for (; p < end; p++)\n", "    for (; p + 1 < end; p++)\n"),
     ("flat: all panels start at the first", DIRECT, "s->b = b + (n - cols.begin) * bytes;\n            s->c = (char", "s->b = b;\n            s->c = (char"),
@@ -240,7 +242,7 @@ MUTATIONS = [
     ("elements of C coincide with what is not there", CHECK, "tg_min(2 * m, sum / s);", "sum / s;"),
     ("a matrix may span any number of bytes", CHECK, "span > most_elements", "0"),
     ("words: the row of top bits is forgotten", WORDS, "if (is_flipped)\n                sum =", "if (0)\n                sum ="),
-    ("words: the last element of an odd k is lost", WORDS_PACK, "return count == 1 ?", "return count == 5 ?"),
+    ("pairs: the last element of an odd k is lost", WORDS_PACK, "count > 0 ? mask : 0", "count > 1 ? mask : 0"),
     ("pairs: the upper half of the columns is the lower one", PAIRS, "by_turns(j % 2)", "by_turns(0)"),
     ("pairs: what follows A is read after an odd k", PAIRS, "if (!is_one)\n        memcpy", "if (1)\n        memcpy"),
     ("pairs: beta is forgotten", PAIRS, "if (s->alpha != 1 || s->beta != 0) {", "if (s->alpha != 1) {"),
@@ -457,7 +459,7 @@ def machine_has(flag):
         return flag in file.read()
 
 
-NEEDS = {"tiles:": "amx_bf16", "pairs:": "avx512_bf16", "words:": "avx512_vnni", "late:": "avx512f", "lower half:": "avx512f", "halves:": "f16c"}
+NEEDS = {"tiles:": "amx_bf16", "pairs:": "avx512_bf16", "words:": "avx512_vnni", "late:": "avx512f", "narrow:": "avx512f", "lower half:": "avx512f", "halves:": "f16c"}
 
 
 def can_show(mutation):

@@ -9,7 +9,12 @@
 #define TG_X(name, value, text, ctype) +1
 enum { TG_TYPES = 0 TG_TYPE_LIST(TG_X) };
 #undef TG_X
-enum { TG_CPU_KINDS = 2, TG_CPU_ROWS = 96 }; /* f32, f64; rows of the table, at most */
+enum {
+    TG_CPU_KINDS = 2, /* f32, f64 */
+    TG_CPU_ROWS = 0
+#define TG_TILE(...) +1
+#include "tiles.def"
+};
 
 /* The kernels that multiply A and B of a type: those of f64, or of f32 for all others. */
 static inline int tg_cpu_kind(tg_type type) { return type == TG_F64; }
@@ -22,16 +27,16 @@ enum { TG_FETCH_STEPS = 12, TG_COMING_STEPS = 2, TG_PIECE = 16 };
  * strides given, b is k x columns with unit column stride. beta == 0: c is only written. Strides
  * count elements. */
 typedef struct tg_step {
-    int64_t k, slice; /* after which a sum of turned columns ends, and is added to c */
+    int64_t k, slice; /* of turned columns, a sum ends after so many of k, and is added to c */
     const void *a, *b;
     void *c;
     int64_t a_row, a_col, b_row, c_row;
     int rows, columns;
-    int64_t more; /* whole tiles like this one, each so many elements from the one before: */
+    int64_t more; /* so many whole tiles follow; the distance from each to the next: */
     int64_t a_next, b_next, c_next, sums_next;
-    /* What lies so many elements ahead of b is fetched in the first steps, and C before them; of
-     * packed panels the kernel knows that itself, and those that are near, in L2, are not fetched.
-     * (Streams: all that a thread reads of B stays in caches.) */
+    /* In the first steps_that_fetch steps of k, b + ahead is fetched, and before them C. Of packed
+     * panels the kernel knows the distance itself, and fetches none if is_near: they are in L2. (In
+     * streams, is_near: all that a thread reads of B stays in caches.) */
     int64_t ahead, steps_that_fetch;
     int is_near;
     /* Kernels that read rows of A can begin with sums, and leave them there instead of in c: whole
@@ -79,8 +84,8 @@ typedef double tg_spin(int64_t rounds, double *sink);
 
 /* Rows of a B in streams that are made words of at a time, and their columns. */
 enum { TG_STREAMED_WORDS = 16, TG_STREAM_PANEL = 64 };
-/* A B whose columns lie along k: vectors of columns side by side, for TG_TURNED_ROWS of A; and of
- * one, at most, if they are whole and vectors have 64 bytes. */
+/* Of a B along k, so many vectors of columns are turned side by side: for up to TG_TURNED_ROWS rows
+ * of A; and for a single row, of whole vectors of 64 bytes. */
 enum { TG_TURNED_NEAR = 2, TG_TURNED_VECTORS = 4 };
 
 /* Some of k in the middle of a sum, and all columns of a kernel: it has a body for that. */
@@ -104,14 +109,13 @@ typedef struct tg_words {
     tg_type a, b;
     tg_mnk inst;
     void (*run)(const tg_step *step);
-    /* Up to TG_STREAM_ROWS, B where it is, TG_STREAM_PANEL of it; of rows that lie along k twice as
-     * many, and all of B's columns. */
+    /* As many rows of A as tg_streams_words says, times B where it is: TG_STREAM_PANEL of its
+     * columns (VNNI), or all of them. */
     void (*stream)(const tg_step *step);
-    /* Columns of B that lie along k, and a tile's rows: as panels of B, those behind 16 of them
-     * a_row bytes further, or as lines so many bytes apart; or NULL. */
+    /* A few rows of A times columns of B along k. A comes as panels of 16 rows, a_row bytes from
+     * one to the next (AMX), or as rows a_row bytes apart (BF16). NULL: there is none. */
     void (*lines)(const tg_step *step);
     tg_copy *copy[2]; /* to panels of A and of B */
-    int writes_short; /* can run write C in the type of A and B? */
     tg_spin *spin;
     void (*start)(void), (*stop)(void); /* of each thread's work; or NULL */
 } tg_words;
@@ -131,7 +135,6 @@ typedef struct tg_kernels {
 } tg_kernels;
 
 typedef struct tg_isa {
-    const char *name;
     int vec_bytes, registers;
     const tg_kernels *kernels[TG_CPU_KINDS];
     /* By type - 1: from its elements to those of kernels, with to_inner 1 if they differ; and back,
@@ -185,7 +188,6 @@ typedef struct tg_job {
     const tg_isa *isa;
     tg_tile tile; /* filled in; block.k is that of the problem where nothing is staged */
     tg_kernel kernel;
-    int kernel_runs_on; /* over the tiles of a step */
     tg_reading reading;
     const tg_words *words;        /* NULL: none */
     tg_copy *copy_sums;           /* as kernels make them */

@@ -65,6 +65,7 @@ static const char *rows_of_b(const tg_job *j, tg_item item, range cols, char *ro
 static void multiply_directly(const tg_job *j, tg_step *s, tg_item item, range rows, range cols,
                               int64_t next, char *room)
 {
+    enum { MOST_ROWS = 1 << 30 }; /* of narrow columns at once: their number is an int */
     const tg_problem *p = j->p;
     const int64_t bytes = j->bytes, count = rows.end - rows.begin;
     const tg_rows r = count == p->m ? j->rows : rows_of(count, j->tile.thread.m);
@@ -96,12 +97,12 @@ static void multiply_directly(const tg_job *j, tg_step *s, tg_item item, range r
             go_down(s, r.low, r.height - 1);
             j->kernel.run(s);
         }
-        if (narrow > 0) {
-            s->rows = (int)count;
+        s->b = b + (end - cols.begin) * bytes;
+        for (int64_t m = 0; narrow > 0 && m < count; m += s->rows) {
+            s->rows = (int)tg_min(MOST_ROWS, count - m);
             s->columns = (int)narrow;
-            s->a = a;
-            s->b = b + (end - cols.begin) * bytes;
-            s->c = c + end * bytes;
+            s->a = a + m * s->a_row * bytes;
+            s->c = c + (m * s->c_row + end) * bytes;
             j->isa->kernels[tg_cpu_kind(p->a.type)]->narrow(s);
         }
         a += s->k * s->a_col * bytes;

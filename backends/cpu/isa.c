@@ -46,16 +46,15 @@
 #include "amx.h"
 #endif
 
-#define BY_WORDS(a, b, types, packed_a)                                                       \
-    {                                                                                         \
-        a, b, {1, 1, WORD_BYTES}, types, stream_##types, NULL, {packed_a, words_of_bytes}, 0, \
-            spin_words, NULL, NULL                                                            \
+#define BY_WORDS(a, b, types, packed_a)                                                    \
+    {                                                                                      \
+        a, b, {1, 1, WORD_BYTES}, types, stream_##types, NULL, {packed_a, words_of_bytes}, \
+            spin_words, NULL, NULL                                                         \
     }
-#define BY_TILES(a, b, bytes, types, element)                                                   \
-    {                                                                                           \
-        a, b, {TILE, TILE, TILE_BYTES / (bytes)}, types, stream_##types, lines_of_##types,      \
-            {rows_of_##element, columns_of_##element}, (bytes) == 2, spin_##types, start_tiles, \
-            stop_tiles                                                                          \
+#define BY_TILES(a, b, bytes, types, element)                                                \
+    {                                                                                        \
+        a, b, {TILE, TILE, TILE_BYTES / (bytes)}, types, stream_##types, lines_of_##types,   \
+            {rows_of_##element, columns_of_##element}, spin_##types, start_tiles, stop_tiles \
     }
 static const tg_words words_table[] = {
     BY_WORDS(TG_I8, TG_I8, i8_by_i8, words_of_flipped),
@@ -70,7 +69,6 @@ static const tg_words words_table[] = {
      stream_pairs_of_bf16,
      lines_of_pairs_of_bf16,
      {lines_of_halves, words_of_halves},
-     1,
      spin_pairs_of_bf16,
      NULL,
      NULL},
@@ -92,10 +90,7 @@ _Static_assert(TG_F32 == 1 && (int)TG_I32 == TG_TYPES, "the tables below are ind
 
 extern const tg_kernels JOIN(JOIN(tg_, TG_ISA), _float), JOIN(JOIN(tg_, TG_ISA), _double);
 
-#define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
 const tg_isa JOIN(tg_isa_, TG_ISA) = {
-    TEXT(TG_ISA),
     VEC_BYTES,
     REGISTERS,
     {&JOIN(JOIN(tg_, TG_ISA), _float), &JOIN(JOIN(tg_, TG_ISA), _double)},

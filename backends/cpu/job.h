@@ -143,7 +143,8 @@ static void find_room(tg_job *j)
         j->a_bytes = j->turned   ? turned_bytes(j)
                      : j->widens ? tg_round_up(p->m * p->k * j->bytes, 64)
                                  : 0;
-        j->b_bytes = j->copies_b || j->widens ? p->k * j->step.b_row * j->bytes : 0;
+        j->b_bytes =
+            j->copies_b || j->widens ? tg_round_up(p->k * j->step.b_row * j->bytes, 64) : 0;
     } else if (p->flags & TG_PACKED && !j->converts) { /* taken as it is */
         *(p->flags & TG_A_PACKED ? &j->a_bytes : &j->b_bytes) = 0;
     }
@@ -165,7 +166,7 @@ static void find_sums(tg_job *j)
         const int64_t columns = j->reading.goes_down ? t->block.n : tg_min(t->block.n, p->n);
         /* A line more than panels, so that rows do not share a cache set. */
         j->sums_row = tg_round_up(columns, stream_panel(j)) + 16;
-        const int rounds = is_short && j->words && j->words->writes_short && p->k <= j->slice;
+        const int rounds = is_short && j->words && p->k <= j->slice;
         j->is_c_beside =
             j->is_streamed && (j->add || p->c.col_stride != 1 || (is_short && !rounds));
         const int64_t planes = j->is_c_beside ? 2 : 1;
@@ -206,7 +207,6 @@ static tg_job begin_job(const tg_isa *isa, const tg_limits *l, const tg_problem 
     j.words = t->inst.k > 1 ? tg_cpu_words(isa, *t, p->a.type, p->b.type) : NULL;
     j.kernel = plan->row >= 0 && !j.words ? isa->kernels[is_f64]->rows[plan->row]
                                           : tg_cpu_kernel(isa, *t, p->a.type, p->b.type);
-    j.kernel_runs_on = j.kernel.grain && !j.words;
     j.stream_type =
         tg_type_size(p->b.type) <= 2 && isa->streams_short && !j.words ? p->b.type : (tg_type)0;
     j.converts = (int64_t)tg_type_size(p->a.type) != j.bytes;

@@ -124,7 +124,8 @@ static void multiply_row(const tg_job *j, const staged *a, const staged *b, cons
     s->c_next = b->line;
     for (int64_t n = cols.begin; n < cols.end; /* loop 1: B from L2 */
          n += b->line * (1 + s->more), panel += 1 + s->more) {
-        const int64_t whole = j->kernel_runs_on && !b->is_late ? (cols.end - n) / b->line : 0;
+        const int runs_on = j->kernel.grain && !j->words && !b->is_late;
+        const int64_t whole = runs_on ? (cols.end - n) / b->line : 0;
         s->more = tg_max(0, whole - 1);
         s->columns = (int)tg_min(b->line, cols.end - n);
         s->c = c->at + (n - cols.begin) * c->col * c->bytes;
@@ -237,7 +238,7 @@ static void multiply_slices(const tg_job *j, const team *t, const staged *a, con
                     .to = is_last ? *c : *sums,
                     .beta = is_first ? j->p->beta : 1,
                     .ks = ks};
-        now.is_short = is_last && j->words && j->words->writes_short && c->bytes < j->sum_bytes;
+        now.is_short = is_last && j->words && c->bytes < j->sum_bytes;
         now.is_direct = !j->add && (now.is_short || now.to.store == j->copy_sums) &&
                         (now.beta == 0 || now.is_short || now.from.at == now.to.at);
         now.is_beside = j->sums_bytes > 0 && !is_last;

@@ -88,8 +88,8 @@ static inline __attribute__((always_inline)) void NAME(multiply)(VECTOR *acc, in
     NAME(add)(acc, mr, nv, is_masked == MASKED_LOWER, a, a_row, b_now);
 }
 
-/* The lines that the last elements lie in: if the first ones do not begin a line, that was read
- * with the panel before. */
+/* Every line in which these elements end: the line that they begin within came with the panel
+ * before. */
 static inline __attribute__((always_inline)) void NAME(fetch)(const TG_T *at, int count)
 {
     const int bytes = count * (int)sizeof(TG_T);

@@ -128,14 +128,14 @@ static void NAME(narrow)(const tg_step *s)
 {
     enum { IN_REGISTER = TG_V / IN_LANE };
     static void (*const tile[NARROW_LANES][NARROW_ROWS])(const tg_step *) = {NARROWS(NARROW_AT)};
-    const int registers = (int)tg_ceil_div(s->rows, IN_REGISTER);
+    const int64_t registers = tg_ceil_div(s->rows, IN_REGISTER);
     const int is_crowded = s->a_row * (int64_t)sizeof(TG_T) % CROWDING == 0;
-    const int tiles = (int)tg_ceil_div(registers, is_crowded ? CROWDED_ROWS : NARROW_ROWS);
+    const int64_t tiles = tg_ceil_div(registers, is_crowded ? CROWDED_ROWS : NARROW_ROWS);
     tg_step now = *s;
-    for (int x = 0; x < tiles; x++) {
-        const int first = x * registers / tiles, end = (x + 1) * registers / tiles;
-        const int row = first * IN_REGISTER;
-        now.rows = tg_min(end * IN_REGISTER, s->rows) - row;
+    for (int64_t x = 0; x < tiles; x++) {
+        const int64_t first = x * registers / tiles, end = (x + 1) * registers / tiles;
+        const int64_t row = first * IN_REGISTER;
+        now.rows = (int)(tg_min(end * IN_REGISTER, s->rows) - row);
         now.a = (const TG_T *)s->a + row * s->a_row;
         now.c = (TG_T *)s->c + row * s->c_row;
         tile[s->columns > IN_LANE][end - first - 1](&now);

@@ -193,8 +193,8 @@ static inline void NAME(copy)(void *to_void, int64_t to_outer, int64_t to_inner,
         NAME(copy_rows)(to, to_outer, from, from_outer, outer, inner);
 }
 
-/* Memory likes long runs: what a line has in its next `run` words, a power of two, is fetched at
- * once, and a line after the other while all of them are multiplied. */
+/* Columns are fetched in runs of `run` words, a power of two: while one run of all columns is
+ * multiplied, the next is fetched, one column after the other. */
 static inline __attribute__((always_inline)) void
 NAME(fetch_lines)(int count, const char *const *of, uint64_t p, uint64_t words, uint64_t run)
 {

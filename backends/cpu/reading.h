@@ -47,10 +47,9 @@ static int64_t turned_lines_of(const tg_job *j, const tg_limits *l)
     return vector * tg_clamp(streams / vector, 1, TG_TURNED_NEAR);
 }
 
-/* Of so many words of a line, if it is fetched at all. One core waits for memory, and not for the
- * instructions that fetch, if its vectors have 64 bytes; but most do well by themselves if all
- * lines begin where pages do. Those with a large L2 do not, nor do two of them, nor more of what no
- * cache holds, and like short runs better. */
+/* If lines are fetched at all, so many words of one at a time. One thread with vectors of 64 bytes
+ * waits for memory, unless all lines begin where pages do. With a large L2 it waits then too, as do
+ * two threads, or any number if no cache holds the matrix; and short runs are best there. */
 static int turned_run(const tg_job *j, const tg_limits *l)
 {
     const tg_problem *p = j->p;

@@ -197,8 +197,8 @@ static const void *read_panel(const tg_job *j, const staged *s, int64_t panel, i
     return panel_at(j, s, panel) + k_offset * *k_stride * j->bytes;
 }
 
-/* How many columns before this end are narrow, for rows up to that end: if those are few, there are
- * to be more above them. */
+/* How many of the columns before `end` are narrow: none if fewer than LEAST rows lie above
+ * rows_end, since the kernel reads so many. */
 static int64_t narrow_of(const tg_job *j, int64_t end, int64_t rows_end)
 {
     enum { LEAST = 4 };

@@ -12,7 +12,7 @@
  * wait:
  *
  *     B  +-------------------+
- *        | -> -> -> -> -> -> |  stream_rows of them, panel by panel
+ *        | -> -> -> -> -> -> |  reading.rows of them, panel by panel
  *        | -> -> -> -> -> -> |  the next ones: each panel's sums go on where they were left
  *
  * An element's sum is made in the same order as in a block. Of types that kernels do not know, B is

@@ -7,10 +7,9 @@
  *
  *               b:   | 16 words | 16 words | 16 words |       acc[i][j] += a[i] . b[j]
  *      a: word       |   acc    |          |          |
- *         word       |          |          |          |       Rows of A along k are words as they
- * lie.
+ *         word       |          |          |          |
  *
- * B is packed in panels of words, or woven to them in registers: of a few rows of A, where it lies
+ * Rows of A along k are words as they lie. B is packed in panels of words, or woven to them in registers: of a few rows of A, where it lies
  * in rows; or turned, where it lies along k. */
 
 #if !defined(WITH_BF16)

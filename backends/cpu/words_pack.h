@@ -13,27 +13,6 @@ static inline __attribute__((always_inline)) word_vector by_turns(int is_upper)
     return is_upper ? _mm512_add_epi16(lower, _mm512_set1_epi16(WORDS)) : lower;
 }
 
-/* A word of each of 16 lines, which lie side by side: of `count` elements, a constant. */
-static inline __attribute__((always_inline)) word_vector
-weave(const char *from, int64_t from_k, int count, __mmask16 lines, int bytes)
-{
-    word_vector words = _mm512_setzero_si512();
-    if (bytes == 2 && count == 2) {
-        const __m256i low = _mm256_maskz_loadu_epi16(lines, from);
-        const __m256i high = _mm256_maskz_loadu_epi16(lines, from + from_k * bytes);
-        return _mm512_permutex2var_epi16(_mm512_castsi256_si512(low), by_turns(0),
-                                         _mm512_castsi256_si512(high));
-    }
-    EACH (part, count) {
-        const char *row = from + part * from_k * bytes;
-        const word_vector wide = bytes == 1
-                                     ? _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(lines, row))
-                                     : _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lines, row));
-        words = _mm512_or_si512(words, _mm512_slli_epi32(wide, 8 * bytes * part));
-    }
-    return words;
-}
-
 /* Words of halves of up to 32 lines, as rows of both lie there: two registers. */
 static inline __attribute__((always_inline)) void
 weave_halves(word_vector *words, const char *from, int64_t from_k, int64_t count, int64_t lines)
@@ -65,18 +44,14 @@ weave_bytes(word_vector *words, const char *from, int64_t from_k, int64_t count,
     words[1] = _mm512_permutex2var_epi16(low, _mm512_add_epi16(lower, _mm512_set1_epi16(8)), high);
 }
 
-/* The same of as many elements as there are. */
-static inline __attribute__((always_inline)) word_vector
-weave_end(const char *from, int64_t from_k, int64_t count, __mmask16 lines, int bytes)
+static inline __attribute__((always_inline)) void weave_rows(word_vector *words, const char *from,
+                                                             int64_t from_k, int64_t count,
+                                                             int64_t lines, int bytes)
 {
-    const int in_word = WORD_BYTES / bytes;
-    if (count >= in_word)
-        return weave(from, from_k, in_word, lines, bytes);
-    if (count == 3)
-        return weave(from, from_k, tg_min(in_word, 3), lines, bytes);
-    if (count == 2)
-        return weave(from, from_k, 2, lines, bytes);
-    return count == 1 ? weave(from, from_k, 1, lines, bytes) : _mm512_setzero_si512();
+    if (bytes == 1)
+        weave_bytes(words, from, from_k, count, lines);
+    else
+        weave_halves(words, from, from_k, count, lines);
 }
 
 static inline __attribute__((always_inline)) void turn(word_vector *square)
@@ -95,9 +70,12 @@ static inline __attribute__((always_inline)) void load_lines(word_vector *square
     char gathered[WORDS * 64];
     int64_t row = from_line * bytes;
     if (from_k != 1 && from_line == 1) {
-        for (int word = 0; word < WORDS; word++)
-            square[word] = weave_end(from + word * in_word * from_k * bytes, from_k,
-                                     count - word * in_word, mask_of_words(lines), bytes);
+        for (int word = 0; word < WORDS; word++) {
+            word_vector both[2]; /* the second is of lines 16 to 31, which are none */
+            weave_rows(both, from + word * in_word * from_k * bytes, from_k, count - word * in_word,
+                       lines, bytes);
+            square[word] = both[0];
+        }
         turn(square);
         return;
     }
@@ -112,16 +90,6 @@ static inline __attribute__((always_inline)) void load_lines(word_vector *square
     EACH (line, WORDS)
         square[line] = _mm512_maskz_loadu_epi8(line < lines ? mask_of_bytes(count * bytes) : 0,
                                                from + line * row);
-}
-
-static inline __attribute__((always_inline)) void weave_rows(word_vector *words, const char *from,
-                                                             int64_t from_k, int64_t count,
-                                                             int64_t lines, int bytes)
-{
-    if (bytes == 1)
-        weave_bytes(words, from, from_k, count, lines);
-    else
-        weave_halves(words, from, from_k, count, lines);
 }
 
 /* Rows to a panel of words, with zeros for so many of k that are not there. */
@@ -172,8 +140,8 @@ pack_panel(char *to, int64_t panel, const char *from, int64_t from_k, int64_t fr
             const __mmask16 all = mask_of_words(panel - i);
             const char *const source = from + (i * from_line + at * from_k) * bytes;
             char *const whole = to + at * panel * bytes; /* 64 bytes of all lines */
+            load_lines(square, source, from_k, from_line, left, rows, bytes);
             if (form == WHOLE_LINES) {
-                load_lines(square, source, from_k, from_line, left, rows, bytes);
                 EACH (line, WORDS)
                     if (line < rows)
                         _mm512_mask_storeu_epi32(to + ((i + line) * panel + at) * bytes,
@@ -182,13 +150,11 @@ pack_panel(char *to, int64_t panel, const char *from, int64_t from_k, int64_t fr
                 continue;
             }
             if (form == TILES_OF_LINES) {
-                load_lines(square, source, from_k, from_line, left, rows, bytes);
                 EACH (line, WORDS)
                     if (i + line < panel)
                         _mm512_storeu_si512(whole + (i + line) * 64, square[line]);
                 continue;
             }
-            load_lines(square, source, from_k, from_line, left, rows, bytes);
             turn(square);
             EACH (word, WORDS)
                 if (word * in_word < end)

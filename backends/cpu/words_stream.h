@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A few rows of bytes times 64 columns of B where it is, up to 16 rows of it (direct.h has the
+ * A few rows of bytes times 64 columns of B where it is, up to 16 rows of it (streams.h has the
  * loops). Rows of B are woven to words in registers. This leaves the columns in another order, and
  * so do sums wait, until they are written to C:
  *
