@@ -143,10 +143,11 @@ static int is_crowded_in_rows(const tg_problem *p, const tg_limits *l, const tg_
            !plan->b_in_place && tg_even_part(p->a.row_stride) * bytes >= PAGE;
 }
 
-static double cycles_of_words(const tg_problem *p, tg_tile t, double tiles)
+/* If f32 could take all of it at once, that is. */
+static double cycles_of_words(const tg_problem *p, const tg_limits *l, tg_tile t, double tiles)
 {
     const int is_amx = t.inst.m > 1;
-    if (p->c.type != TG_I32 || t.inst.k == 1)
+    if (p->c.type != TG_I32 || t.inst.k == 1 || !tg_widens(p, l))
         return 0;
     return cycles_to_begin[is_amx] + cycles_per_tile_of_words[is_amx] * tiles;
 }
@@ -199,7 +200,7 @@ static double cycles(const tg_problem *p, const tg_limits *l, const tg_plan *pla
         (cycles_per_tile + accumulators * vector_of_c) * (is_flat ? share_of_flat_tile : 1);
     const double by_lanes = narrow > 0 ? cycles_of_narrow * (double)p->m * (double)p->k : 0;
     const double work =
-        tiles * (steps * step + k_blocks * tile_of_c) + by_lanes + cycles_of_words(p, t, tiles);
+        tiles * (steps * step + k_blocks * tile_of_c) + by_lanes + cycles_of_words(p, l, t, tiles);
     const double n_blocks = (double)tg_ceil_div(p->n, t.block.n);
     double a = 0, b = 0; /* to pack */
     if (!plan->a_in_place && t.form == TG_OUTER)

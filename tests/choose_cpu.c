@@ -125,6 +125,7 @@ static void test_little_bytes(void)
                  {TG_CPU_VNNI, {24, 24, 24, 1}, 4},
                  {TG_CPU_VNNI, {300, 300, 4, 1}, 1},
                  {TG_CPU_VNNI, {300, 300, 16, 1}, 4},
+                 {TG_CPU_VNNI, {450, 450, 4, 1}, 4},
                  {TG_CPU_VNNI | TG_CPU_AMX, {16, 16, 16, 1}, 1},
                  {TG_CPU_VNNI | TG_CPU_AMX, {32, 32, 32, 1}, 4},
                  {TG_CPU_VNNI | TG_CPU_AMX, {16, 200, 16, 1}, 4},

@@ -124,6 +124,7 @@ MUTATIONS = [
     ("tiles: a tile of C is stored as it is whatever beta", AMX, "s->alpha == 1 && s->beta == 0 &&", "s->alpha == 1 &&"),
     ("little words of bytes begin at once", PICK, "{330, 1300}", "{0, 1300}"),
     ("little tiles of bytes begin at once", PICK, "{330, 1300}", "{330, 0}"),
+    ("words of bytes are slow where f32 would not take all at once", PICK, "t.inst.k == 1 || !tg_widens(p, l))", "t.inst.k == 1)"),
     ("tiles of words of bytes take no longer", PICK, "[] = {50, 300}", "[] = {0, 300}"),
     ("tiles of C of AMX's bytes take no longer", PICK, "[] = {50, 300}", "[] = {50, 0}"),
     ("packing on the way costs what packing costs", PICK, "is_hidden ? p->n % t.thread.n : p->n", "p->n"),
