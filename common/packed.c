@@ -29,21 +29,18 @@ static int line_of(const tg_packed *packed, const tg_plan *plan)
     return is_of_columns(packed) ? plan->tile.thread.n : plan->tile.thread.m;
 }
 
-/* -1: they are more than there can be. */
-static int64_t bytes_of(int64_t lines, int64_t k, int line, int elem_bytes)
+/* -1: they are more than there can be. Of no lines, k may be anything. */
+int64_t tg_packed_bytes(const tg_packed *packed)
 {
+    const int64_t lines = packed->lines, elem_bytes = (int64_t)tg_type_size(packed->type);
+    const int64_t k = lines > 0 ? tg_round_up(packed->k, packed->tile.inst.k) : 0;
     int64_t bytes;
-    if (lines > INT64_MAX - line || __builtin_mul_overflow(tg_round_up(lines, line), k, &bytes) ||
+    if (lines > INT64_MAX - packed->line ||
+        __builtin_mul_overflow(tg_round_up(lines, packed->line), k, &bytes) ||
         __builtin_mul_overflow(bytes, elem_bytes, &bytes) ||
         __builtin_add_overflow(bytes, (int64_t)sizeof(tg_packed), &bytes))
         return -1;
     return bytes;
-}
-
-int64_t tg_packed_bytes(const tg_packed *packed)
-{
-    return bytes_of(packed->lines, tg_round_up(packed->k, packed->tile.inst.k), packed->line,
-                    (int)tg_type_size(packed->type));
 }
 
 /* -------------------------------------------------------------------------------------- packing */

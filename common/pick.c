@@ -10,7 +10,8 @@
  *   narrow columns  that vectors leave over: a third of a cycle for a row and a step of k, as
  *                   100 cubed of f32 less 100 x 96 x 100 takes on a Zen 5
  *   words           of bytes, whose sums are as exact in f32: some cycles to begin, AMX's tiles
- *                   more, and some for each tile, as products of up to 100 cubed take
+ *                   more, and some for each tile, so that products of up to 100 cubed take the
+ *                   quicker way on a Zen 5 and a Xeon (docs/results/2026-12-01-cpu-bytes.txt)
  *   packing         an element of A once for each block of n, of B once, or not at all where the
  *                   kernel packs a far B behind its multiply-adds;
  *                   an operand that is read in place instead costs more in every step
@@ -143,7 +144,7 @@ static int is_crowded_in_rows(const tg_problem *p, const tg_limits *l, const tg_
            !plan->b_in_place && tg_even_part(p->a.row_stride) * bytes >= PAGE;
 }
 
-/* If f32 could take all of it at once, that is. */
+/* What words of bytes take more than f32, if that could have all of them at once. */
 static double cycles_of_words(const tg_problem *p, const tg_limits *l, tg_tile t, double tiles)
 {
     const int is_amx = t.inst.m > 1;

@@ -97,8 +97,8 @@ static void multiply_directly(const tg_job *j, tg_step *s, tg_item item, range r
             go_down(s, r.low, r.height - 1);
             j->kernel.run(s);
         }
-        s->b = b + (end - cols.begin) * bytes;
         for (int64_t m = 0; narrow > 0 && m < count; m += s->rows) {
+            s->b = b + (end - cols.begin) * bytes;
             s->rows = (int)tg_min(MOST_ROWS, count - m);
             s->columns = (int)narrow;
             s->a = a + m * s->a_row * bytes;
