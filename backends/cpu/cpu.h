@@ -85,8 +85,8 @@ typedef double tg_spin(int64_t rounds, double *sink);
 /* Rows of a B in streams that are made words of at a time, and their columns. */
 enum { TG_STREAMED_WORDS = 16, TG_STREAM_PANEL = 64 };
 /* Of a B along k, so many vectors of columns are turned side by side: for up to TG_TURNED_ROWS rows
- * of A; and for a single row, of whole vectors of 64 bytes. */
-enum { TG_TURNED_NEAR = 2, TG_TURNED_VECTORS = 4 };
+ * of A; and for a single row, with vectors of 64 bytes. */
+enum { TG_TURNED_NEAR = 2, TG_TURNED_VECTORS = 3 };
 
 /* Some of k in the middle of a sum, and all columns of a kernel: it has a body for that. */
 static inline int tg_is_stream(const tg_step *s, int columns)

@@ -194,8 +194,7 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
         all.col = p->c.row_stride;
     }
     const int is_beside = all.col != 1 || j->stream_type;
-    const int64_t most = j->reading.lines,
-                  near = TG_TURNED_NEAR * isa->kernels[kind]->turned_columns;
+    const int64_t most = j->reading.lines, vector = isa->kernels[kind]->turned_columns;
     const char *a = is_b ? item.a : item.b, *const b = is_b ? item.b : item.a;
     tg_step s = {.a_row = is_b ? p->a.row_stride : p->b.col_stride,
                  .b_row = is_b ? p->b.col_stride : p->a.row_stride,
@@ -220,7 +219,8 @@ static void multiply_turned(const tg_job *j, const team *t, tg_item item, range 
     for (int64_t n = lines.begin; n < lines.end; n += s.columns) {
         const place c = moved(all, 0, n);
         const int64_t left = lines.end - n;
-        s.columns = (int)(left < most ? tg_min(left, near) : most);
+        const int leaves_little = left > most && left < most + vector; /* less than a vector */
+        s.columns = (int)tg_min(left, tg_max(most - leaves_little * vector, vector));
         s.b = b + n * s.b_row * bytes;
         if (j->add) {
             add_turned(j, s, &c);

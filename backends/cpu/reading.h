@@ -25,8 +25,8 @@ static int follows_all(const tg_job *j, const tg_limits *l)
 }
 
 /* So many of these at a time: of those that are near, two vectors, and of one line alone those
- * cores have loads to spare for four; from memory, what is well fetched side by side; fewer if they
- * share sets of L1. */
+ * cores have loads to spare for three; from memory, what is well fetched side by side; fewer if
+ * they share sets of L1. */
 static int64_t turned_lines_of(const tg_job *j, const tg_limits *l)
 {
     enum { STREAMS = 16 };
@@ -42,7 +42,8 @@ static int64_t turned_lines_of(const tg_job *j, const tg_limits *l)
                                                                 : 2 * STREAMS;
     if (j->stream_type || (is_far && few_of(j) > 2 && l->vec_bytes == 64))
         return vector;
-    if (follows_all(j, l) && few_of(j) == 1 && apart % (PAGE / 2) && l->vec_bytes == 64)
+    if (follows_all(j, l) && few_of(j) == 1 && apart % (PAGE / 2) && p->k >= vector &&
+        l->vec_bytes == 64)
         return TG_TURNED_VECTORS * vector;
     return vector * tg_clamp(streams / vector, 1, TG_TURNED_NEAR);
 }

@@ -18,9 +18,8 @@
  * places, or load_two_of_two, of two lanes at each of two. */
 #ifndef TURNED_WAYS
 #define TURNED_WAYS
-/* How columns are read: lane by lane; a register at a time; or, all of them there, lane by lane
- * with nothing fetched, or by two lanes. */
-typedef enum turned_way { IN_LANES, IN_REGISTERS, IN_LANES_NEAR, IN_TWO_LANES } turned_way;
+/* How columns are read: lane by lane; a register at a time; or, all of them there, by two lanes. */
+typedef enum turned_way { IN_LANES, IN_REGISTERS, IN_TWO_LANES } turned_way;
 #endif
 
 /* The words at p, p + 1, ... of TG_V columns: a register of each, or a lane. */
@@ -95,64 +94,57 @@ NAME(add_rest)(WIDE(vector) * acc, int mr, int nv, tg_type type, const char *con
     return p;
 }
 
-/* acc += a * b at the elements of a run of k, for so many of nv vectors. */
-static inline __attribute__((always_inline)) void NAME(add_run)(WIDE(vector) * acc, int mr, int nv,
-                                                                int vectors, int run, const TG_T *a,
-                                                                int64_t a_row,
-                                                                const WIDE(vector) * square)
+/* acc += a * b at a run of k, two lanes of each column, but for what is to be skipped of it. */
+static inline __attribute__((always_inline)) void
+NAME(add_run)(WIDE(vector) * acc, int mr, int nv, const char *const *at, int64_t b_row,
+              int64_t offset, const TG_T *a, int64_t a_row, int skipped)
 {
-    EACH (e, run)
-        EACH (i, mr)
-            EACH (j, vectors)
-                acc[i * nv + j] += a[i * a_row + e] * square[j * run + e];
+    enum { LANES = TG_V / IN_LANE, RUN = 2 * IN_LANE };
+    const int64_t below[4] = {0, b_row, 2 * b_row, 3 * b_row};
+    WIDE(vector) square[TG_TURNED_VECTORS * RUN];
+    EACH (j, nv) {
+        EACH (e, RUN) {
+            const char *const *const of = at + j * LANES + e / IN_LANE * 2;
+            const void *const lanes[2] = {of[0] + below[e % IN_LANE] + offset,
+                                          of[1] + below[e % IN_LANE] + offset};
+            square[j * RUN + e] = (WIDE(vector))load_two_of_two(lanes);
+        }
+        NAME(exchange)(square + j * RUN, RUN);
+    }
+    EACH (e, RUN)
+        if (e >= skipped)
+            EACH (i, mr)
+                EACH (j, nv)
+                    acc[i * nv + j] += a[i * a_row + e] * square[j * RUN + e];
 }
 
-/* acc += a * b as long as k has whole lanes, or lines, from columns that are all there: addresses
- * that follow from a few, not one for each column, leave the core its loads for what is multiplied.
- * One or two rows are read faster in a short loop. Two lanes of a column at a time take half as
- * many loads, and leave some to fetch what comes. Returns where that ended. */
-static inline __attribute__((always_inline)) int64_t
-NAME(add_near)(WIDE(vector) * acc, int mr, int nv, int is_wide, const char *b, int64_t b_row,
+/* acc += a * b from p to end, from columns that are all there, so many vectors of which begin at
+ * `first`: addresses that follow from a few, not one for each column, leave the core its loads for
+ * what is multiplied, and for what is fetched. Each element of a is spread once, for all. The last
+ * run overlaps the one before it. */
+static inline __attribute__((always_inline)) void
+NAME(add_near)(WIDE(vector) * acc, int mr, int nv, const char *const *first, int64_t b_row,
                const TG_T *a, int64_t a_row, int64_t p, int64_t end)
 {
-    enum { LANES = TG_V / IN_LANE, FETCHED = 256 };
+    enum { LANES = TG_V / IN_LANE, RUN = 2 * IN_LANE, PARTS = 2, FETCHED = 256 };
     const char *at[TG_TURNED_VECTORS * LANES]; /* the first of so many columns that share lanes */
-    const int64_t below[4] = {0, b_row, 2 * b_row, 3 * b_row};
-    const int run = is_wide ? 2 * IN_LANE : IN_LANE;
-    const int parts = is_wide ? 2 : mr > 2 ? LANES : 1, step = parts * run;
-    const int is_together = is_wide && mr > 1; /* each element of a is spread once, for all */
+    const int64_t bytes = sizeof(TG_T), run = RUN * bytes;
     EACH (x, nv * LANES)
-        at[x] = b + x * IN_LANE * b_row + p * (int64_t)sizeof(TG_T);
-    for (; p + step <= end; p += step) {
-        EACH (part, parts) {
-            WIDE(vector) square[TG_TURNED_VECTORS * TG_V];
-            EACH (j, nv) {
-                const char *const *const of = at + j * LANES;
-                const int bytes = part * run * (int)sizeof(TG_T);
-                WIDE(vector) *const now = square + is_together * j * run;
-                EACH (e, run) {
-                    const int64_t column = below[e % IN_LANE];
-                    const void *lane[LANES];
-                    EACH (x, LANES)
-                        lane[x] = of[is_wide ? e / IN_LANE * 2 + x % 2 : x] + column + bytes;
-                    now[e] = is_wide ? (WIDE(vector))load_two_of_two(lane)
-                                     : (WIDE(vector))load_lanes(lane);
-                }
-                if (is_wide)
-                    EACH (x, TG_V / 2)
-                        __builtin_prefetch(of[part * LANES / 2 + x / IN_LANE] + below[x % IN_LANE] +
-                                           FETCHED);
-                NAME(exchange)(now, run);
-                if (!is_together)
-                    NAME(add_run)(acc + j, mr, nv, 1, run, a + p + part * run, a_row, now);
-            }
-            if (is_together)
-                NAME(add_run)(acc, mr, nv, nv, run, a + p + part * run, a_row, square);
+        at[x] = first[x / LANES] + x % LANES * IN_LANE * b_row + p * bytes;
+    for (; p + PARTS * RUN <= end; p += PARTS * RUN) {
+        EACH (part, PARTS) {
+            EACH (x, nv * TG_V / PARTS)
+                __builtin_prefetch(at[part * nv * LANES / PARTS + x / IN_LANE] +
+                                   x % IN_LANE * b_row + FETCHED);
+            NAME(add_run)(acc, mr, nv, at, b_row, part * run, a + p + part * RUN, a_row, 0);
         }
         EACH (x, nv * LANES)
-            at[x] += step * (int)sizeof(TG_T);
+            at[x] += PARTS * run;
     }
-    return p;
+    for (int64_t done = 0; p + done < end; done += RUN) {
+        const int64_t back = tg_max(0, p + done + RUN - end), from = done - back;
+        NAME(add_run)(acc, mr, nv, at, b_row, from * bytes, a + p + from, a_row, (int)back);
+    }
 }
 
 /* So many of k, in whole words, lie before a line of memory begins in all columns; 0 if it does not
@@ -175,9 +167,10 @@ NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, turned_way way, tg_typ
     const int words = way == IN_REGISTERS ? TG_V : IN_LANE, times = TG_V / words;
     EACH (i, mr * nv)
         acc[i] = (WIDE(vector)){0};
-    if (way == IN_LANES_NEAR || way == IN_TWO_LANES)
-        p = NAME(add_near)(acc, mr, nv, VEC_BYTES == 64 && way == IN_TWO_LANES, of[0],
-                           s->b_row * (int64_t)sizeof(TG_T), a, a_row, p, end);
+    if (way == IN_TWO_LANES) {
+        NAME(add_near)(acc, mr, nv, of, s->b_row * (int64_t)sizeof(TG_T), a, a_row, p, end);
+        return;
+    }
     p = NAME(add_rest)(acc, mr, nv, type, of, a, a_row, p, p + lead);
     for (; p + TG_V * in_word <= end; p += TG_V * in_word) {
         if (s->ahead)
@@ -191,27 +184,44 @@ NAME(multiply_turned)(WIDE(vector) * acc, int mr, int nv, turned_way way, tg_typ
     NAME(add_rest)(acc, mr, nv, type, of, a, a_row, p, end);
 }
 
-/* b_row is from column to column here, and a sum ends after each slice of k. Columns that are not
- * there are the last one once more. */
+/* Rows of C, and of a corner for one whose columns are not all there: the last ones of it, which
+ * stand where its last vector begins, may be some of the others once more. */
+static inline __attribute__((always_inline)) void
+NAME(move_rows)(TG_T *to, int64_t to_row, int64_t to_last, const TG_T *from, int64_t from_row,
+                int64_t from_last, int rows, int others, int64_t last)
+{
+    EACH (i, rows) {
+        memcpy(to + i * to_row, from + i * from_row, (size_t)others * sizeof *to);
+        memcpy(to + i * to_row + to_last, from + i * from_row + from_last,
+               (size_t)last * sizeof *to);
+    }
+}
+
+/* b_row is from column to column here, and a sum ends after each slice of k. If some columns are
+ * not there, the last vector begins with earlier ones, or repeats the last one. */
 static inline __attribute__((always_inline)) void NAME(turned_tile)(int mr, int nv, turned_way way,
                                                                     tg_type type, const tg_step *s)
 {
     enum { MOST = TG_TURNED_VECTORS * TG_V };
-    const int64_t columns = s->columns, whole = nv * TG_V,
-                  bytes = (int)sizeof(TG_T) / NAME(in_word)(type);
-    const int64_t b_row = s->b_row * bytes;
+    const int is_near = way == IN_TWO_LANES, whole = nv * TG_V, others = whole - TG_V;
+    const int apart = is_near ? TG_V : 1;
+    const int64_t columns = s->columns, bytes = (int)sizeof(TG_T) / NAME(in_word)(type);
+    const int64_t b_row = s->b_row * bytes, from = is_near ? columns - TG_V : others;
+    const int64_t last = is_near ? TG_V : columns - others;
     WIDE(vector) acc[TG_TURNED_ROWS * TG_TURNED_VECTORS];
     const char *of[MOST];
     TG_T corner[TG_TURNED_ROWS * MOST], *const c = s->c;
     tg_step now = *s;
-    EACH (i, nv * TG_V)
-        of[i] = (const char *)s->b + tg_min(i, columns - 1) * b_row;
+    EACH (i, whole / apart) {
+        const int64_t at = i * apart,
+                      column = at < others ? at : from + tg_min(at - others, last - 1);
+        of[i] = (const char *)s->b + column * b_row;
+    }
     if (columns < whole) {
         now.c_row = whole;
-        for (int i = 0; i < mr * whole; i++) {
-            const int64_t row = i / whole, col = i % whole;
-            corner[i] = s->beta != 0 && col < columns ? c[row * s->c_row + col] : 0;
-        }
+        memset(corner, 0, (size_t)(mr * whole) * sizeof *corner);
+        if (s->beta != 0)
+            NAME(move_rows)(corner, whole, others, c, s->c_row, from, mr, others, last);
     }
     for (int64_t p = 0; p < s->k; p += s->slice, now.beta = 1) {
         const int64_t end = tg_min(s->k, p + s->slice);
@@ -220,26 +230,25 @@ static inline __attribute__((always_inline)) void NAME(turned_tile)(int mr, int 
         NAME(multiply_turned)(acc, mr, nv, way, type, of, p, end, lead, s);
         WIDE(update)(acc, mr, nv, 0, WIDE(first)(0), columns < whole ? corner : c, &now);
     }
-    for (int i = 0; i < mr && columns < whole; i++)
-        memcpy(c + i * s->c_row, corner + i * whole, (size_t)columns * sizeof *c);
+    if (columns < whole)
+        NAME(move_rows)(c, s->c_row, from, corner, whole, others, mr, others, last);
 }
 
-#define TURNED_ROWS(name, rows, ...) \
+#define TURNED(name, rows, ...) \
     ROWS_FUNCTION(NAME(turned_##name), rows, NAME(turned_tile), __VA_ARGS__, s)
-#define TURNED(name, ...) TURNED_ROWS(name, TG_TURNED_ROWS, __VA_ARGS__)
-TURNED(crowded, 1, IN_REGISTERS, (tg_type)0)
-TURNED(f16, 1, IN_REGISTERS, TG_F16)
-TURNED(bf16, 1, IN_REGISTERS, TG_BF16)
-TURNED(i8, 1, IN_REGISTERS, TG_I8)
-TURNED(u8, 1, IN_REGISTERS, TG_U8)
-TURNED(near, 1, IN_LANES_NEAR, (tg_type)0)
-TURNED(all_near, TG_TURNED_NEAR, IN_TWO_LANES, (tg_type)0)
-TURNED_ROWS(wide, 1, TG_TURNED_VECTORS, IN_TWO_LANES, (tg_type)0)
+TURNED(crowded, TG_TURNED_ROWS, 1, IN_REGISTERS, (tg_type)0)
+TURNED(f16, TG_TURNED_ROWS, 1, IN_REGISTERS, TG_F16)
+TURNED(bf16, TG_TURNED_ROWS, 1, IN_REGISTERS, TG_BF16)
+TURNED(i8, TG_TURNED_ROWS, 1, IN_REGISTERS, TG_I8)
+TURNED(u8, TG_TURNED_ROWS, 1, IN_REGISTERS, TG_U8)
+TURNED(one, TG_TURNED_ROWS, 1, IN_TWO_LANES, (tg_type)0)
+TURNED(near, TG_TURNED_ROWS, TG_TURNED_NEAR, IN_TWO_LANES, (tg_type)0)
+TURNED(most, 1, TG_TURNED_VECTORS, IN_TWO_LANES, (tg_type)0)
 
 static void NAME(turned)(const tg_step *s)
 {
     const int crowds = TG_V > 8 && s->b_row * (int64_t)sizeof(TG_T) % CROWDING == 0;
-    const int is_near = VEC_BYTES == 64 && !s->ahead;
+    const int is_near = VEC_BYTES == 64 && !s->ahead && s->columns >= TG_V && s->k >= 2 * IN_LANE;
     if (CONVERTS && s->b_type == TG_F16) {
         NAME(turned_f16)(s);
     } else if (CONVERTS && s->b_type == TG_BF16) {
@@ -251,11 +260,11 @@ static void NAME(turned)(const tg_step *s)
     } else if (crowds && s->columns <= TG_V) {
         NAME(turned_crowded)(s);
     } else if (is_near && s->columns == TG_V) {
+        NAME(turned_one)(s);
+    } else if (is_near && s->columns <= TG_TURNED_NEAR * TG_V) {
         NAME(turned_near)(s);
-    } else if (VEC_BYTES == 64 && s->columns == TG_TURNED_VECTORS * TG_V) {
-        NAME(turned_wide)(s);
-    } else if (is_near && s->columns == TG_TURNED_NEAR * TG_V) {
-        NAME(turned_all_near)(s);
+    } else if (is_near) {
+        NAME(turned_most)(s);
     } else if (s->columns <= TG_V) {
         FOR_ROWS(s->rows, TG_TURNED_ROWS, NAME(turned_tile), 1, IN_LANES, (tg_type)0, s)
     } else {
@@ -264,4 +273,3 @@ static void NAME(turned)(const tg_step *s)
     }
 }
 #undef TURNED
-#undef TURNED_ROWS
