@@ -47,7 +47,7 @@ static const option option_table[] = {
     {"--peer", "NAME=LIB[:PREFIX]", LIST, AT(peers),
      "time a library too (repeatable): CBLAS, PREFIX before cblas_sgemm;\n"
      "on a GPU its maker's: cublas=libcublas.so.13, rocblas=librocblas.so"},
-    {"--rounds", "R", NUMBER, AT(rounds), "samples of each contestant"},
+    {"--rounds", "R", NUMBER, AT(rounds), "samples of each contestant; of tune, 6 and more"},
     {"--json", NULL, FLAG, AT(json), "print one JSON object instead of the table"},
     {"--roofline", "OUT.svg", TEXT, AT(roofline), "draw peak, bandwidth and each result"},
     {"--plot", "OUT.svg", TEXT, AT(plot), "draw the ladder as bars"},

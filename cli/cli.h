@@ -391,7 +391,11 @@ typedef struct cli_lines {
 
 /* The path of the user's own; CLI_FAILED after saying that there is none. */
 int cli_tuning_path(char *path, size_t size);
-/* Others who change the file wait until the descriptor is closed. */
+/* CLI_OK if it could be written now, and nothing is left of that; CLI_FAILED after saying why not.
+ */
+int cli_tuning_try(const char *path);
+/* Makes the folders that are missing; others who change the file wait until the descriptor is
+ * closed. */
 int cli_tuning_lock(const char *path);
 /* A file that is not there has no lines. Free the lines. */
 int cli_lines_read(cli_lines *lines, const char *path);
@@ -399,7 +403,7 @@ int cli_lines_read(cli_lines *lines, const char *path);
 int cli_lines_put(cli_lines *lines, const char *line);
 /* Takes out the line with the key that this line has. */
 void cli_lines_drop(cli_lines *lines, const char *line);
-/* Makes the folders that are missing, and the file anew. */
+/* Makes the file anew. */
 int cli_lines_write(const cli_lines *lines, const char *path);
 void cli_lines_free(cli_lines *lines);
 int cli_tuning_show(const char *path);

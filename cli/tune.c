@@ -68,6 +68,8 @@ static int store(tuner *x, const bucket *b, int is_kept, double gain)
 {
     char line[TG_TUNING_LINE];
     cli_lines lines;
+    if (!is_kept && access(x->path, F_OK) != 0)
+        return CLI_OK;
     const int percent = is_kept ? (int)lrint(100 * (gain - 1)) : 0;
     int rc = print_line(x, b->first, &x->heat[1].tile, percent, line);
     if (rc != CLI_OK)
@@ -175,7 +177,7 @@ static int tune(tuner *x)
            x->buckets - x->left);
     if (x->kept > 0)
         printf(", by %.1f %% (geometric mean)", 100 * (exp(x->log_kept / x->kept) - 1));
-    printf(": %s\n", x->path);
+    printf(": %s%s\n", x->path, access(x->path, F_OK) == 0 ? "" : " is not made");
     if (x->left > 0)
         printf("%d were left out: five minutes are not enough. SHAPE or --shapes has no limit.\n",
                x->left);
@@ -186,11 +188,9 @@ static int tune(tuner *x)
 static int check_file(const tuner *x)
 {
     cli_lines lines;
-    const int lock = cli_tuning_lock(x->path);
     int rc = cli_lines_read(&lines, x->path);
     if (rc == CLI_OK)
-        rc = cli_lines_write(&lines, x->path);
-    close(lock);
+        rc = cli_tuning_try(x->path);
     cli_lines_free(&lines);
     setenv("TILEGEMM_TUNING", "", 1);
     return rc;
@@ -199,6 +199,10 @@ static int check_file(const tuner *x)
 static int run(tuner *x)
 {
     const cli_options *o = x->options;
+    if (o->rounds && o->rounds < TUNE_LEAST)
+        return cli_misuse("--rounds %d is too few: it takes %d samples for an interval that is 95 "
+                          "%% certain",
+                          o->rounds, TUNE_LEAST);
     int rc = is_usual(o) ? cli_collect_kinds(&x->cases, o) : cli_collect_cases(&x->cases, o);
     if (rc == CLI_OK)
         rc = cli_tuning_path(x->path, sizeof x->path);

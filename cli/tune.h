@@ -9,6 +9,8 @@
 
 #include <limits.h>
 
+enum { TUNE_LEAST = 6 }; /* samples: fewer enclose nothing with 95 % certainty */
+
 typedef char key_text[TG_TUNING_LINE];
 
 typedef struct tuner {

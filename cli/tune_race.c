@@ -17,7 +17,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { LEAST = 6, ROUNDS = 25, RUNNERS = 96 }; /* fewer than LEAST gains enclose nothing */
+enum { ROUNDS = 25, RUNNERS = 96 };
 static const cli_rounds heats = {1, 5, 0.25};
 static const double seconds_of_final = 1.5;
 
@@ -206,7 +206,7 @@ static double gain_of(const tuner *x, double *low, double *high)
 int tune_run_final(tuner *x, bucket *b)
 {
     const int asked = x->options->rounds ? x->options->rounds : ROUNDS;
-    const cli_rounds rounds = {LEAST, asked, seconds_of_final};
+    const cli_rounds rounds = {TUNE_LEAST, asked, seconds_of_final};
     for (int i = b->first; i < x->cases.count; i++) {
         double low, high;
         if (!tune_is_in(x, b, i))

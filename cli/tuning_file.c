@@ -41,6 +41,16 @@ static size_t key_length(const char *line)
     return (size_t)(end - line);
 }
 
+static int is_tiling(const char *line) { return *line && *line != '#'; }
+
+static int count_tilings(const cli_lines *lines)
+{
+    int count = 0;
+    for (int i = 0; i < lines->count; i++)
+        count += is_tiling(lines->items[i]);
+    return count;
+}
+
 static int append(cli_lines *lines, const char *line)
 {
     char **more = realloc(lines->items, (size_t)(lines->count + 1) * sizeof *more);
@@ -106,16 +116,29 @@ int cli_lines_read(cli_lines *lines, const char *path)
     return rc;
 }
 
-/* As the XDG base directory specification wants them. */
-static void make_folders(const char *path)
+/* As the XDG base directory specification wants them. How many were missing. */
+static int make_folders(const char *path)
 {
     char folder[PATH_MAX];
+    int made = 0;
     snprintf(folder, sizeof folder, "%s", path);
     for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        mkdir(folder, 0700); /* what fails here is told when the file is made */
+        made += mkdir(folder, 0700) == 0; /* what fails here is told when the file is made */
         *slash = '/';
     }
+    return made;
+}
+
+int cli_tuning_try(const char *path)
+{
+    char folder[PATH_MAX];
+    int made = make_folders(path);
+    const int rc = cli_temporary_try(path);
+    snprintf(folder, sizeof folder, "%s", path);
+    for (; made > 0; made--)
+        rmdir(dirname(folder)); /* the innermost first */
+    return rc;
 }
 
 int cli_tuning_lock(const char *path)
@@ -202,7 +225,7 @@ static int show_lines(cli_lines *lines, int takes_out)
     for (int i = 0; i < lines->count && d.count > 0; i++) {
         char *line = lines->items[i];
         const char *reason = "";
-        const int is_line = *line && *line != '#';
+        const int is_line = is_tiling(line);
         const tg_status status = is_line ? judge(&d, line, &reason) : TG_OK;
         const int is_bad = status != TG_OK && status != TG_NO_DEVICE;
         used += is_line && status == TG_OK;
@@ -229,7 +252,8 @@ int cli_tuning_show(const char *path)
         return rc;
     printf("%s\n\n", path);
     int used = show_lines(&lines, 0);
-    printf("%s%d line%s for this machine\n", lines.count ? "\n" : "", used, used == 1 ? "" : "s");
+    printf("%s%d line%s for this machine\n", count_tilings(&lines) ? "\n" : "", used,
+           used == 1 ? "" : "s");
     cli_lines_free(&lines);
     return CLI_OK;
 }
@@ -238,12 +262,13 @@ int cli_tuning_export(const char *path, const char *to)
 {
     cli_lines lines;
     int rc = cli_lines_read(&lines, path);
-    if (rc == CLI_OK && lines.count == 0)
-        return cli_fail("%s has no lines", path);
+    const int count = count_tilings(&lines);
+    if (rc == CLI_OK && count == 0)
+        rc = cli_fail("%s has no line to export", path);
     if (rc == CLI_OK)
         rc = cli_lines_write(&lines, to);
     if (rc == CLI_OK)
-        printf("%d line%s written to %s\n", lines.count, lines.count == 1 ? "" : "s", to);
+        printf("%d line%s written to %s\n", count, count == 1 ? "" : "s", to);
     cli_lines_free(&lines);
     return rc;
 }

@@ -33,7 +33,7 @@ def tune(t, env, *args):
     """A bucket of two shapes, and one of one. The lines that there are have no part in the race, or
     the trace would tell of them."""
     Path("shapes").write_text("30x60x33\n33x66x30\n9 *3\n")
-    return t.good("tune", "--shapes", "shapes", "--threads", 1, "--rounds", 3, *args,
+    return t.good("tune", "--shapes", "shapes", "--threads", 1, "--rounds", 6, *args,
                   env={**env, "TILEGEMM_TRACE": "1"})
 
 
@@ -73,12 +73,14 @@ def test_tune_doubts(t):
         run = tune(t, {**env, "SLOW": slow, "TILEGEMM_TUNING": slow}, "--rounds", 15)
         t.says(run, f"^{kept} of 2 buckets have")
         t.says(run, r"^32x64x32 NN +2 +\d+ +\+\d+\.\d %")
-        t.expect(not any(line.startswith(KEY) for line in lines_of(slow)), "there is a doubt", run)
+        t.expect(os.path.exists(slow) == kept, "a file is made for a line alone", run)
+        t.expect(not kept or not any(line.startswith(KEY) for line in lines_of(slow)),
+                 "there is a doubt", run)
 
 
 def test_tune_terminal(t):
     os.environ["TILEGEMM_TUNING"] = "lines.txt"
-    shown = on_terminal(["tune", "8", "20", "--threads", "1", "--rounds", "1"], {})
+    shown = on_terminal(["tune", "8", "20", "--threads", "1", "--rounds", "6"], {})
     os.environ["TILEGEMM_TUNING"] = ""
     t.expect(b"] " in shown, "a bar shows the progress")
 
@@ -86,7 +88,7 @@ def test_tune_terminal(t):
 def test_tuning_file(t):
     env = build_slow()
     tune(t, env)
-    t.good("tune", "--export", "copy.txt", env=env)
+    t.good("tune", "--export", "copy.txt", env=env, says=["^2 lines written to copy.txt$"])
     good = next(line for line in lines_of("copy.txt") if line.startswith(KEY))
     t.expect(lines_of("copy.txt") == lines_of("tuned/lines.txt"), "an export has all lines")
     edits = [(r"\+\d+%$", "+x%", "is no line"), ("64x32 ", "65x32 ", "65 is no power of two"),
@@ -144,6 +146,7 @@ def test_tuning_folders(t):
         1 | TILEGEMM_TUNING is empty           | tune --show
         2 | is no shape                        | tune 8x
         2 | --trans takes                      | tune --trans XY
+        2 | --rounds 5 is too few: it takes 6  | tune 8 --rounds 5
         """, env=here)
     Path("corrupt.txt").write_bytes(b"\x1b[31mred\x7f \xc2\x9b \xff \xc3\xa9\n")
     seen = on_terminal(["tune", "--show"], {"TILEGEMM_TUNING": "corrupt.txt", "NO_COLOR": "1"})
@@ -154,18 +157,24 @@ def test_tuning_folders(t):
         t.expect(why(t, "32", env={"TILEGEMM_TUNING": path})[0].startswith("the chooser's"), path)
     at = {"TILEGEMM_TUNING": "mine.txt"}
     t.refused(1, "nowhere cannot be read", "tune", "--import", "nowhere", env=at)
-    t.refused(1, "has no lines", "tune", "--export", "copy.txt", env=at)
+    Path("comments.txt").write_text("# mine\n\n")
+    for path in ["mine.txt", "a_file", "comments.txt"]:
+        t.refused(1, f"{path} has no line to export", "tune", "--export", "copy.txt",
+                  env={"TILEGEMM_TUNING": path})
     run = Run("tune", "--import", "lines.txt", env=at)
     t.expect(run.status == 1 and "lines.txt has no line that" in run.err, "nothing to import", run)
     t.good("tune", "--show", env=at, says=["^0 lines for this machine"])
     t.expect(not os.path.exists("mine.txt") and not os.path.exists("copy.txt"), "nothing is written")
+    slow = build_slow()
     os.environ.pop("TILEGEMM_TUNING")
     for env, path in [({**here, "XDG_CONFIG_HOME": os.path.join(os.getcwd(), "c")}, "c/tilegemm"),
                       (here, ".config/tilegemm")]:
-        del env["TILEGEMM_TUNING"]
-        t.good("tune", "8", "--threads", 1, "--rounds", 1, env=env)
+        env = {name: it for name, it in {**slow, **env}.items() if name != "TILEGEMM_TUNING"}
+        t.good("tune", "8", "--threads", 1, "--rounds", 6, env={**env, "SLOW": "tilings"},
+               says=[f"^0 of 1 .*{path}/tuning.txt is not made$"])
+        t.expect(not os.path.exists(os.path.dirname(path)), "no folder is made for no line")
+        t.good("tune", "8", "--threads", 1, "--rounds", 6, env=env)
         t.expect(os.listdir(path) == ["tuning.txt"], "a missing folder is made")
-        here = {"TILEGEMM_TUNING": "", "XDG_CONFIG_HOME": "", "HOME": os.getcwd()}
     t.refused(1, "HOME must say where", "tune", env={"XDG_CONFIG_HOME": "", "HOME": ""})
     t.good("explain", "32", env={"XDG_CONFIG_HOME": "", "HOME": ""})
     os.environ["TILEGEMM_TUNING"] = ""
