@@ -7,16 +7,24 @@
 
 #include "gemm.h"
 
+/* A variable that is 0, which "" stands for too, or 1. */
+static tg_status read_switch(tg_context *ctx, const char *name, int *is_on)
+{
+    const char *text = getenv(name);
+    *is_on = text && strcmp(text, "1") == 0;
+    if (!text || !*text || *is_on || strcmp(text, "0") == 0)
+        return TG_OK;
+    return tg_fail(ctx, TG_BAD_ARGUMENT, "%s = \"%s\" is not 0 or 1", name, text);
+}
+
 static tg_status use_environment(tg_context *ctx)
 {
     const char *tile_text = getenv("TILEGEMM_TILE"), *threads = getenv("TILEGEMM_THREADS");
-    const char *is_invariant = getenv("TILEGEMM_BATCH_INVARIANT");
-    if (is_invariant && *is_invariant) {
-        if (strcmp(is_invariant, "0") != 0 && strcmp(is_invariant, "1") != 0)
-            return tg_fail(ctx, TG_BAD_ARGUMENT, "TILEGEMM_BATCH_INVARIANT = \"%s\" is not 0 or 1",
-                           is_invariant);
-        ctx->flags = *is_invariant == '1' ? TG_BATCH_INVARIANT : 0;
-    }
+    int is_invariant;
+    if (read_switch(ctx, "TILEGEMM_TRACE", &ctx->is_traced) ||
+        read_switch(ctx, "TILEGEMM_BATCH_INVARIANT", &is_invariant))
+        return ctx->status;
+    ctx->flags = is_invariant ? TG_BATCH_INVARIANT : 0;
     if (threads && *threads) {
         char *end;
         long count = strtol(threads, &end, 10);

@@ -78,6 +78,7 @@ struct tg_context {
     void *workspace;
     size_t workspace_bytes;
     int workspace_is_callers;
+    int is_traced; /* by TILEGEMM_TRACE */
     int is_timing; /* the stopwatch was started */
     tg_status status;
     char error[400]; /* the sentence of status */

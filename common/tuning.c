@@ -8,6 +8,7 @@
  * People edit lines and carry them between machines, so nothing is believed of one: it is printed
  * again from what was understood and must come out the same, and its tiling is checked like any. */
 #define _POSIX_C_SOURCE 200809L
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -298,23 +299,17 @@ int tg_tuning_path(char *path, size_t size)
     return snprintf(path, size, "%s", "");
 }
 
-static void trace(const char *path, int number, const char *reason)
-{
-    const char *wanted = getenv("TILEGEMM_TRACE");
-    if (wanted && strcmp(wanted, "1") == 0)
-        fprintf(stderr, "tilegemm: %s, line %d is skipped: %s\n", path, number, reason);
-}
-
-/* A pipe would wait, and a device never end. */
-static FILE *open_file(const char *path)
+/* A pipe would wait, and a device never end. NULL, and *reason why: "" if nobody named the file. */
+static FILE *open_file(const char *path, const char **reason)
 {
     struct stat about;
-    if (stat(path, &about) != 0)
+    const int is_there = stat(path, &about) == 0;
+    *reason = "it is no file of at most 1 MiB";
+    if (is_there && (!S_ISREG(about.st_mode) || about.st_size > MOST_BYTES))
         return NULL;
-    if (S_ISREG(about.st_mode) && about.st_size <= MOST_BYTES)
-        return fopen(path, "r");
-    trace(path, 1, "and so are all others: this is no file of at most 1 MiB");
-    return NULL;
+    FILE *file = is_there ? fopen(path, "r") : NULL;
+    *reason = errno == ENOENT && !getenv("TILEGEMM_TUNING") ? "" : strerror(errno);
+    return file;
 }
 
 /* The next line, cut to size; 0 at the end of the file. A NUL would hide what follows. */
@@ -334,12 +329,15 @@ static int read_line(FILE *file, char text[TG_TUNING_LINE])
 void tg_tuning_load(tg_context *ctx)
 {
     char path[4096], text[TG_TUNING_LINE];
-    if (tg_tuning_path(path, sizeof path) >= (int)sizeof path)
+    const char *reason;
+    if (tg_tuning_path(path, sizeof path) >= (int)sizeof path || !*path)
         return;
-    FILE *file = open_file(path);
+    FILE *file = open_file(path, &reason);
+    if (!file && *reason && ctx->is_traced)
+        fprintf(stderr, "tilegemm: %s is not used: %s\n", path, reason);
     for (int at = 1; file && read_line(file, text); at++) {
-        if (*text && *text != '#' && tg_tuning_add(ctx, text))
-            trace(path, at, ctx->error);
+        if (*text && *text != '#' && tg_tuning_add(ctx, text) && ctx->is_traced)
+            fprintf(stderr, "tilegemm: %s, line %d is skipped: %s\n", path, at, ctx->error);
     }
     if (file)
         fclose(file);

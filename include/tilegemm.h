@@ -137,10 +137,11 @@ typedef struct tg_context tg_context;
  * Environment read here: TILEGEMM_TILE (a tiling, see tg_force), TILEGEMM_THREADS (see
  * tg_set_threads), TILEGEMM_BATCH_INVARIANT (1: every call has that flag), TILEGEMM_ISA (CPU: the
  * instruction set to use at most; `tilegemm info` lists them), TILEGEMM_BACKEND_PATH (folders, with
- * colons between, that are searched for the GPUs' modules first), TILEGEMM_TRACE (1: to say on
- * stderr which lines of the tuning file are not used, and why), and what tg_tuning_path says. A
- * value that cannot be used is an error of tg_open; a line of the tuning file that cannot be used
- * is none (see tuning, below). */
+ * colons between, that are searched for the GPUs' modules first: those that begin with a /),
+ * TILEGEMM_TRACE (1: to say on stderr that the tuning file is not used, or which of its lines, and
+ * why), and what tg_tuning_path says. Empty is as not set, but for the tuning file. A value that
+ * cannot be used is an error of tg_open; a folder that is not there, a tuning file that cannot be
+ * read, and a line of it that cannot be used are none (see tuning, below). */
 TG_API tg_status tg_open(tg_context **ctx, const char *backend, int device);
 
 /* Waits for the context's work and frees all it holds. NULL is fine. */

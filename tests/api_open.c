@@ -124,10 +124,15 @@ static void test_all_environments(void)
         snprintf(parts, sizeof parts, "TILEGEMM_THREADS|%s", bad[i]);
         test_environment("TILEGEMM_THREADS", bad[i], TG_BAD_ARGUMENT, parts);
     }
-    test_environment("TILEGEMM_BATCH_INVARIANT", "0", TG_OK, "");
-    test_environment("TILEGEMM_BATCH_INVARIANT", "1", TG_OK, "");
-    test_environment("TILEGEMM_BATCH_INVARIANT", "yes", TG_BAD_ARGUMENT,
-                     "TILEGEMM_BATCH_INVARIANT|yes");
+    static const char *const switches[] = {"TILEGEMM_BATCH_INVARIANT", "TILEGEMM_TRACE"};
+    for (int i = 0; i < 2; i++) {
+        char parts[80];
+        snprintf(parts, sizeof parts, "%s|yes|0 or 1", switches[i]);
+        test_environment(switches[i], "0", TG_OK, "");
+        test_environment(switches[i], "1", TG_OK, "");
+        test_environment(switches[i], "", TG_OK, "");
+        test_environment(switches[i], "yes", TG_BAD_ARGUMENT, parts);
+    }
     if (!api_is_cpu()) {
         test_print("TILEGEMM_ISA is the CPU's alone\n");
         return;

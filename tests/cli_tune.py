@@ -155,6 +155,10 @@ def test_tuning_folders(t):
                        ("/proc/nowhere/x", "/proc/nowhere/x cannot be written: No such")]:
         t.refused(1, says, "tune", "1000000", env={"TILEGEMM_TUNING": path})
         t.expect(why(t, "32", env={"TILEGEMM_TUNING": path})[0].startswith("the chooser's"), path)
+    for path, reason in [("nowhere/x", "No such"), ("a_file/x", "Not a dir"), (".", "it is no file"),
+                         ("/dev/null", "it is no file of at most 1 MiB")]:
+        trace = why(t, "32", env={"TILEGEMM_TUNING": path})[1]
+        t.expect(trace.startswith(f"tilegemm: {path} is not used: {reason}"), f"why not: {trace}")
     at = {"TILEGEMM_TUNING": "mine.txt"}
     t.refused(1, "nowhere cannot be read", "tune", "--import", "nowhere", env=at)
     Path("comments.txt").write_text("# mine\n\n")
@@ -176,5 +180,7 @@ def test_tuning_folders(t):
         t.good("tune", "8", "--threads", 1, "--rounds", 6, env=env)
         t.expect(os.listdir(path) == ["tuning.txt"], "a missing folder is made")
     t.refused(1, "HOME must say where", "tune", env={"XDG_CONFIG_HOME": "", "HOME": ""})
-    t.good("explain", "32", env={"XDG_CONFIG_HOME": "", "HOME": ""})
+    t.good("explain", "32", env={"XDG_CONFIG_HOME": "", "HOME": "", "TILEGEMM_TRACE": "1"})
+    t.good("explain", "32", env={"XDG_CONFIG_HOME": "/nowhere", "TILEGEMM_TRACE": "1"})
+    t.refused(1, 'TILEGEMM_TRACE = "yes" is not 0 or 1', "info", env={"TILEGEMM_TRACE": "yes"})
     os.environ["TILEGEMM_TUNING"] = ""
