@@ -15,7 +15,8 @@ typedef struct bench {
     int peer_count;
     cli_runner *runners; /* tilegemm's, then the peers' */
     int own_count;
-    double peak, bandwidth;   /* peak: the last; bandwidth: 0 if it was not asked for */
+    double peak, roof;        /* of the last case's threads; the highest of all cases */
+    double bandwidth;         /* 0 if it was not asked for */
     double reading;           /* of the host's memory, beside a case that no cache holds, or 0 */
     cli_clocks before, after; /* all of the races; `after` is read after each */
     cli_rate rate;

@@ -87,9 +87,9 @@ void bench_print_means(const bench *b)
         printf(" %10s %6.2f %6.2f", "", exp(b->log_median[i] / count), exp(b->log_best[i] / count));
     printf("\n\n");
     cli_print_clocks("clocks after", &b->after);
-    printf(
-        "of peak: of the multiply-adds alone that this machine did in the same rounds; times are "
-        "medians\n");
+    printf("of peak: of the multiply-adds alone that as many threads did in the same rounds; times "
+           "are "
+           "medians\n");
     if (b->any_reading)
         printf(
             "of reading: what must be moved, beside reading memory as fast as these threads can\n");

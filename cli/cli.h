@@ -282,7 +282,7 @@ typedef struct cli_rounds {
     double enough;
 } cli_rounds;
 /* Runs and verifies everyone once, then times all in turn, round by round, with the peak probe in
- * each round. *peak: the median, in FLOP/s. */
+ * each round. *peak: the median, in FLOP/s, of as many threads as tilegemm's plan has. */
 int cli_race(cli_machine *machine, cli_work *work, cli_runner *runners, int count,
              cli_rounds rounds, double *peak);
 

@@ -170,6 +170,21 @@ static int draw_curtain(race *x)
     return cli_work_spread(x->machine, x->work);
 }
 
+/* The peak of as many threads as tilegemm has here, which may be fewer than it may have. */
+static int probe(race *x, const cli_runner *runners, int count, double *peak)
+{
+    tg_context *ctx = x->machine->ctx;
+    int threads = 0;
+    for (int i = 0; i < count; i++)
+        if (runners[i].plan.threads > threads) /* a peer has none */
+            threads = runners[i].plan.threads;
+    if (tg_set_threads(ctx, threads) != TG_OK ||
+        tg_peak(ctx, x->work->host.a.type, peak) != TG_OK ||
+        tg_set_threads(ctx, x->machine->threads) != TG_OK)
+        return cli_fail_call(x->machine, "the peak probe");
+    return CLI_OK;
+}
+
 static int run_rounds(race *x, cli_runner *runners, int count, cli_rounds rounds, double *peaks)
 {
     int rc = CLI_OK;
@@ -180,8 +195,7 @@ static int run_rounds(race *x, cli_runner *runners, int count, cli_rounds rounds
     for (int round = 0; round < rounds.most && rc == CLI_OK; round++) {
         if (x->is_crowded)
             settle();
-        if (tg_peak(x->machine->ctx, x->work->host.a.type, &peaks[round]) != TG_OK)
-            return cli_fail_call(x->machine, "the peak probe");
+        rc = probe(x, runners, count, &peaks[round]);
         for (int i = 0; i < count && rc == CLI_OK; i++) {
             cli_runner *runner = &runners[(i + round) % count]; /* nobody is always first */
             if (round < rounds.least || runner->seconds < rounds.enough)

@@ -131,12 +131,13 @@ static int race(tuner *x, int index, cli_runner *runners, int count, cli_rounds 
 {
     const cli_case *one = &x->cases.items[index];
     char text[CLI_NAME];
+    double peak; /* of the threads that this case has */
     cli_work work;
     int rc =
         cli_work_make(&x->machine, &work, one->shape, x->options->type, one->trans, CLI_RANDOM, 0);
     if (rc != CLI_OK)
         return rc;
-    rc = cli_race(&x->machine, &work, runners, count, rounds, &x->peak);
+    rc = cli_race(&x->machine, &work, runners, count, rounds, &peak);
     cli_work_free(&x->machine, &work);
     for (int i = 0; i < count && rc == CLI_OK; i++) {
         const cli_verdict *v = &runners[i].verdict;

@@ -253,6 +253,17 @@ def test_bench_json(t):
              "the rate of reading", run)
 
 
+def test_bench_peak(t):
+    env = build_fake("fake_peak.c", "peak.so")
+    run = t.good("bench", "8", "9x300x300", "400", "8", "--rounds", 2, "--threads", 3, "--json",
+                 "--roofline", "roof.svg", env=env)
+    results = json.loads(run.out)["results"]
+    t.expect(os.path.exists("peaked") and [r["peak_gflops"] for r in results] ==
+             [r["runs"][0]["plan_threads"] for r in results], "the peak is of the threads", run)
+    t.expect([r["runs"][0]["plan_threads"] for r in results][::2] == [1, 3], "one and all", run)
+    t.expect(is_plot("roof.svg", "peak 3 GFLOP"), "the roof is the highest of them", run)
+
+
 def test_bench_lists(t):
     Path("shapes").write_text("8x9x10 NT *5 attention, scores\n16 *3\n11x5x7 TT a label\n6x7x8\n")
     run = t.good("bench", "20x1x3", "--shapes", "shapes", "--rounds", 1, "--json", "--trans", "TN",
