@@ -41,7 +41,7 @@ static const option option_table[] = {
     {"--quiet", NULL, FLAG, AT(quiet), "print errors only"},
     {"--shapes", "FILE", TEXT, AT(shapes),
      "read problems from a file, one a line: SHAPE [NT] [*BATCH]\n"
-     "[label]; # begins a comment"},
+     "[label], SHAPE being MxNxK, M N K or one number; # begins a comment"},
     {"--trans", "NN|NT|TN|TT", TEXT, AT(trans), "which of A and B are transposed (default: NN)"},
     {"--batch", "N", NUMBER, AT(batch), "multiply N matrices of that shape in one call"},
     {"--peer", "NAME=LIB[:PREFIX]", LIST, AT(peers),

@@ -5,6 +5,7 @@
  *     # C = A B, m x n x k; then what is not NN, not one matrix, and a label
  *     4096
  *     4096x4096x512   NT
+ *     4096 4096 512   NT
  *     64..1024                            # the cubes of all doublings between
  *     128x128x64      NN *1536 attention
  */
@@ -13,6 +14,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+static const char blanks[] = " \t\r\n";
 
 static int add_case(cli_cases *list, cli_case one)
 {
@@ -68,30 +71,51 @@ static int is_batch(const char *word, int64_t *batch)
     return *word == '*' && cli_parse_int(word + 1, 1, INT32_MAX, batch);
 }
 
-/* The words behind a shape: a transpose, a batch, and the rest is a label, which starts with no
- * digit. */
-static int read_extras(char *rest, cli_case *one)
+/* Any word, but for what was meant to be something else: a number, a transpose. */
+static int begins_label(const char *word)
 {
-    for (char *word = rest + strspn(rest, " \t\r\n"); *word;) {
-        size_t length = strcspn(word, " \t\r\n");
-        char *next = word + length + strspn(word + length, " \t\r\n");
+    const size_t letters = strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZnt");
+    return !strchr("0123456789*", *word) && (word[letters] || letters > 2);
+}
+
+/* The words behind a shape: a transpose, a batch, and the rest is a label. */
+static int read_extras(const char *rest, cli_case *one)
+{
+    const char *label = "";
+    int is_good = 1;
+    for (const char *word = rest + strspn(rest, blanks); *word;) {
+        const size_t length = strcspn(word, blanks);
         char text[CLI_NAME];
         snprintf(text, sizeof text, "%.*s", (int)length, word);
-        if (cli_is_trans(text))
+        const int is_trans = cli_is_trans(text);
+        if (is_trans)
             strcpy(one->trans, text);
-        else if (!is_batch(text, &one->shape.batch))
-            break;
-        word = next;
-        rest = word;
+        if (is_trans || is_batch(text, &one->shape.batch))
+            is_good &= !*label;
+        else if (!*label)
+            label = word, is_good &= begins_label(text);
+        word += length + strspn(word + length, blanks);
     }
-    rest += strspn(rest, " \t\r\n");
-    size_t length = strlen(rest);
-    while (length > 0 && strchr(" \t\r\n", rest[length - 1]))
+    size_t length = strlen(label);
+    while (length > 0 && strchr(blanks, label[length - 1]))
         length--;
-    for (length = length < CLI_NAME ? length : CLI_NAME - 1; (rest[length] & 0xc0) == 0x80;)
+    for (length = length < CLI_NAME ? length : CLI_NAME - 1; (label[length] & 0xc0) == 0x80;)
         length--; /* not within a letter */
-    snprintf(one->label, CLI_NAME, "%.*s", (int)length, rest);
-    return !strchr("0123456789*", *rest) || !*rest;
+    snprintf(one->label, CLI_NAME, "%.*s", (int)length, label);
+    return is_good;
+}
+
+/* The shape that a line begins with, "M N K" as MxNxK, and how long it is; 0: there is none. */
+static int read_shape_word(const char *line, char word[CLI_LINE])
+{
+    char m[24], n[24], k[24];
+    int length = 0;
+    if (sscanf(line, " %20[0-9] %20[0-9] %20[0-9]%n", m, n, k, &length) == 3 &&
+        (!line[length] || strchr(blanks, line[length])))
+        snprintf(word, CLI_LINE, "%sx%sx%s", m, n, k);
+    else if (sscanf(line, "%1023s%n", word, &length) < 1)
+        return 0;
+    return length;
 }
 
 static int read_file(cli_cases *list, const char *path, cli_case usual)
@@ -103,16 +127,16 @@ static int read_file(cli_cases *list, const char *path, cli_case usual)
     if (!file)
         return cli_fail("--shapes %s cannot be read", path);
     while (rc == CLI_OK && getline(&line, &room, file) >= 0) {
-        int length = 0;
         cli_case one = usual;
         number++;
         line[strcspn(line, "#")] = 0;
-        if (sscanf(line, "%1023s%n", word, &length) < 1)
+        const int length = read_shape_word(line, word);
+        if (length == 0)
             continue;
         if (!read_extras(line + length, &one))
             rc =
                 cli_fail("%s, line %d: \"%s\" is neither NN, NT, TN, TT, a batch such as *100, nor "
-                         "a label",
+                         "a label behind them",
                          path, number, one.label);
         else if (!add_text(list, word, one, &rc))
             rc = cli_fail("%s, line %d: \"%s\" is no shape such as 512 or 128x256x512", path,

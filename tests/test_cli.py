@@ -226,7 +226,11 @@ def test_bench(t):
     run = t.good("bench", "40", "--tile", "c6x8,v4_reg", "--rounds", 1)
     t.expect(re.findall(r"^40x40x40 +(\w+) ", run.out, re.M)[1:] == ["v4_reg", "c6x8"], "two", run)
     for text, says in [("64\n64x\n", "shapes, line 2: .*no shape"),
-                       ("64 64 64\n", "line 1: \"64 64\" is neither"),
+                       ("64 64\n", "line 1: \"64\" is neither"),
+                       ("9\n64 64 64x2\n", "shapes, line 2: \"64 64x2\" is neither"),
+                       ("64 XX\n", "line 1: \"XX\" is neither"), ("64 nt\n", "\"nt\" is neither"),
+                       ("64 T label\n", "is neither"), ("64 scores NT\n", "\"scores NT\" is neither"),
+                       ("64 scores *9\n", "is neither"),
                        ("64 NN *0\n", "is neither"), ("# none\n", "has no shape in it")]:
         Path("shapes").write_text(text)
         t.refused(1, says, "bench", "--shapes", "shapes")
@@ -265,7 +269,7 @@ def test_bench_peak(t):
 
 
 def test_bench_lists(t):
-    Path("shapes").write_text("8x9x10 NT *5 attention, scores\n16 *3\n11x5x7 TT a label\n6x7x8\n")
+    Path("shapes").write_text("8x9x10 NT *5 attention, scores\n16 *3\n11 5 7 TT a label\n6x7x8\n")
     run = t.good("bench", "20x1x3", "--shapes", "shapes", "--rounds", 1, "--json", "--trans", "TN",
                  "--batch", 2)
     results = json.loads(run.out)["results"]
