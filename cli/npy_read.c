@@ -136,7 +136,8 @@ static int check_type(const char *path, const char *descr, tg_type *type)
                         path, descr);
     if (strcmp(descr, "|V2") == 0 || strcmp(descr, "<V2") == 0)
         return cli_fail("%s holds two bytes of no type (\"%s\"). NumPy does not know bfloat16: if "
-                        "that is what they are, convert it with astype('float32')",
+                        "that is what they are, convert what it loads, x, with "
+                        "(x.view('uint16').astype('uint32') << 16).view('float32')",
                         path, descr);
     return cli_fail(
         "%s holds elements of type \"%s\", and only float16, float32, float64, int8 and "

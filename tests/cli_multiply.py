@@ -3,14 +3,15 @@
 themselves, and on NumPy's where it is installed."""
 import glob
 import os
+import re
 import signal
 import struct
 import subprocess
 import time
 from pathlib import Path
 
-from cli_suite import (LeftOut, integers, load, numpy, odd_files, product, save, save_zeros, start,
-                       transpose)
+from cli_suite import (LeftOut, Run, integers, load, numpy, odd_files, product, save, save_zeros,
+                       start, transpose)
 
 A_TIMES_B = ["a.npy", "b.npy", "-o", "c.npy"]
 
@@ -126,6 +127,13 @@ def test_multiply_odd_files(t):
             ("pipe", "not a regular file"), ("nowhere", "No such file")]:
         for files in [f"{name}.npy a.npy", f"a.npy {name}.npy", f"a.npy a.npy --c {name}.npy"]:
             t.refused(1, rf"{name}\.npy .*{says}", "multiply", *files.split(), "-o", "c.npy")
+    advice = re.search(r"x, with (.*)", Run("multiply", "bf16.npy", "a.npy", "-o", "c.npy").err)
+    t.expect(advice, "it says how to convert bf16")
+    if numpy and advice:
+        numpy.save("wide.npy", eval(advice[1], {"x": numpy.load("bf16.npy")}))
+        bits = numpy.load("wide.npy").view("uint32") >> 16
+        t.expect((bits == numpy.load("bf16.npy").view("uint16")).all(), "and keeps the values")
+        t.good("multiply", "wide.npy", "a.npy", "-o", "wide.npy")
     t.expect(not glob.glob("c.npy*"), "no output is left behind")
 
 
