@@ -40,10 +40,21 @@ static int print_line(tuner *x, int index, const tg_tile *tile, int percent, cha
     return CLI_OK;
 }
 
+int tune_takes(const tuner *x, const tg_tile *tile)
+{
+    const cli_case *one = &x->cases.items[0];
+    char line[TG_TUNING_LINE];
+    cli_work work;
+    cli_work_describe(&work, one->shape, x->options->type, one->trans, 0);
+    return tg_tuning_print(x->machine.ctx, &work.host, tile, 0, line) == TG_OK;
+}
+
 static int find_buckets(tuner *x)
 {
-    const tg_tile tile = tg_tile_at(0);
+    tg_tile tile = tg_tile_at(0); /* any, for the keys that its lines have */
     int rc = CLI_OK;
+    for (int row = 1; row < tg_tile_count() && !tune_takes(x, &tile); row++)
+        tile = tg_tile_at(row);
     qsort(x->cases.items, (size_t)x->cases.count, sizeof *x->cases.items, compare);
     x->lines = calloc((size_t)x->cases.count, sizeof *x->lines);
     if (!x->lines)
@@ -68,10 +79,11 @@ static int store(tuner *x, const bucket *b, int is_kept, double gain)
 {
     char line[TG_TUNING_LINE];
     cli_lines lines;
+    int rc = CLI_OK;
     if (!is_kept && access(x->path, F_OK) != 0)
         return CLI_OK;
-    const int percent = is_kept ? (int)lrint(100 * (gain - 1)) : 0;
-    int rc = print_line(x, b->first, &x->heat[1].tile, percent, line);
+    if (is_kept)
+        rc = print_line(x, b->first, &x->heat[1].tile, (int)lrint(100 * (gain - 1)), line);
     if (rc != CLI_OK)
         return rc;
     const int lock = cli_tuning_lock(x->path);
@@ -80,7 +92,7 @@ static int store(tuner *x, const bucket *b, int is_kept, double gain)
     if (rc == CLI_OK && is_kept)
         rc = cli_lines_put(&lines, line);
     else
-        cli_lines_drop(&lines, line);
+        cli_lines_drop(&lines, x->lines[b->first]);
     if (rc == CLI_OK && (is_kept || lines.count != before))
         rc = cli_lines_write(&lines, x->path);
     close(lock);

@@ -37,6 +37,8 @@ typedef struct bucket {
     int is_slower;        /* on one of the problems */
 } bucket;
 
+/* Can a line have this tiling? */
+int tune_takes(const tuner *x, const tg_tile *tile);
 int tune_is_in(const tuner *x, const bucket *b, int index);
 
 /* Their memory, or CLI_FAILED after saying why. */

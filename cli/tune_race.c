@@ -31,18 +31,12 @@ static void start_list(tuner *x)
 
 static void add_tiling(tuner *x, tg_tile tile)
 {
-    if (x->runner_count == RUNNERS || tg_tile_refusal(x->machine.ctx, &tile, x->options->type))
+    if (x->runner_count == RUNNERS || !tune_takes(x, &tile))
         return;
     cli_runner *runner = &x->runners[x->runner_count++];
     runner->mode = CLI_FORCED;
     runner->tile = tile;
     tg_tile_print(&tile, runner->name, CLI_NAME);
-}
-
-static int is_of_caches(const tuner *x, tg_tile tile)
-{
-    const tg_limits l = x->machine.limits;
-    return tg_tile_shrinks(tile, l, tg_kernel_bytes(x->options->type, l, tile));
 }
 
 /* Rows, without rungs of the ladder. */
@@ -51,7 +45,7 @@ static void list_rows(tuner *x)
     start_list(x);
     for (int row = 0; row < tg_tile_count(); row++) {
         const tg_tile tile = tg_tile_at(row);
-        if (tile.form != TG_DOT && (x->machine.is_host ? is_of_caches(x, tile) : tile.stages != 1))
+        if (tile.form != TG_DOT && (x->machine.is_host || tile.stages != 1))
             add_tiling(x, tile);
     }
 }

@@ -16,7 +16,7 @@
 
 #include "gemm.h"
 
-enum { FORMAT = 1, SIZES = 4, MOST_BYTES = 1 << 20, MOST_SIZE_BITS = 62 };
+enum { FORMAT = 1, SIZES = 4, MOST_BYTES = 1 << 20, MOST_SIZE_BITS = 62, MOST_PERCENT = 999999999 };
 
 typedef struct line {
     char backend[16], type_name[8], trans_name[4], device[128]; /* what it is for */
@@ -266,10 +266,12 @@ tg_status tg_tuning_print(tg_context *ctx, const tg_problem *problem, const tg_t
     p = of_rows(&p);
     if (!tile || !text)
         return tg_fail(ctx, TG_BAD_ARGUMENT, "%s is NULL", tile ? "line" : "tile");
-    if (percent < 0)
-        return tg_fail(ctx, TG_BAD_ARGUMENT, "percent = %d is negative", percent);
+    if (percent < 0 || percent > MOST_PERCENT)
+        return tg_fail(ctx, TG_BAD_ARGUMENT, "percent = %d is not 0 .. %d", percent, MOST_PERCENT);
     if (trans_of(&p) < 0)
         return tg_fail(ctx, TG_NOT_SUPPORTED, "a matrix without a unit stride has no tuning lines");
+    if (check_tile(ctx, *tile, p.a.type))
+        return ctx->status;
     snprintf(x.backend, sizeof x.backend, "%s", ctx->backend->name);
     snprintf(x.type_name, sizeof x.type_name, "%s", tg_type_name(p.a.type));
     snprintf(x.trans_name, sizeof x.trans_name, "%s", trans_names[trans_of(&p)]);

@@ -509,7 +509,8 @@ TG_API tg_status tg_tuning_add(tg_context *ctx, const char *line);
 
 /* Writes the line that runs problems such as this one with this tiling on this context's device,
  * found to be so many percent faster, into line[TG_TUNING_LINE]. The data pointers are not looked
- * at. TG_NOT_SUPPORTED if neither stride of A or of B is 1: such problems have no lines. */
+ * at. TG_NOT_SUPPORTED if neither stride of A or of B is 1: such problems have no lines.
+ * TG_BAD_TILE for a tiling that tg_tuning_add refuses. */
 TG_API tg_status tg_tuning_print(tg_context *ctx, const tg_problem *problem, const tg_tile *tile,
                                  int percent, char *line);
 

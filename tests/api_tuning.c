@@ -35,8 +35,8 @@ static int add_other_row(tg_context *ctx, tg_problem p, line_text line)
     const int chosen = picked(ctx, p).row;
     for (int row = tg_tile_count() - 1; row >= 0; row--) {
         const tg_tile tile = tg_tile_at(row);
-        CHECK_OK(ctx, tg_tuning_print(ctx, &p, &tile, 8, line));
-        if (row != chosen && tg_tuning_add(ctx, line) == TG_OK)
+        if (row != chosen && tg_tuning_print(ctx, &p, &tile, 8, line) == TG_OK &&
+            tg_tuning_add(ctx, line) == TG_OK)
             return row;
     }
     CHECK_SAY(0, "no line for this device was taken");
@@ -109,6 +109,10 @@ static void test_line(tg_context *ctx)
     CHECK_OK(ctx, tg_tuning_print(ctx, &p, &tile, 8, again));
     CHECK_SAY(strcmp(line, again) == 0, "%s\n%s", line, again);
     CHECK_REFUSED(ctx, tg_tuning_print(ctx, &p, &tile, -8, again), TG_BAD_ARGUMENT, "percent = -8");
+    CHECK_OK(ctx, tg_tuning_print(ctx, &p, &tile, 999999999, again));
+    CHECK_OK(ctx, tg_tuning_add(ctx, again));
+    CHECK_REFUSED(ctx, tg_tuning_print(ctx, &p, &tile, 1000000000, again), TG_BAD_ARGUMENT,
+                  "percent = 1000000000");
     p.a.col_stride = 2, p.a.row_stride = 4000;
     CHECK_REFUSED(ctx, tg_tuning_print(ctx, &p, &tile, 8, again), TG_NOT_SUPPORTED, "unit stride");
 }
@@ -195,6 +199,28 @@ static void test_refusals(tg_context *ctx)
     refuse(ctx, line, strstr(line, "0x0x0/"), "0x0x0/0x0/1x1/1/1/dot +8%", TG_BAD_TILE, "bits");
 }
 
+/* No line is printed that would not be taken, and each that would be taken is printed. */
+static void test_print_and_add_agree(tg_context *ctx)
+{
+    const tg_problem p = product(64, 128, 1024, TG_F32);
+    line_text line, printed;
+    if (add_other_row(ctx, p, line) < 0)
+        return;
+    const int key = (int)(strstr(strstr(line, " = v1 ") + 6, " ") + 1 - line);
+    for (int i = 0; i < 12 * tg_tile_count(); i++) {
+        tg_tile tile = tg_tile_at(i / 12);
+        char text[128], edited[2 * TG_TUNING_LINE];
+        tile.stages = i % 3, tile.slices = 1 + i / 3 % 2, tile.block.k += i / 6 % 2 * 8;
+        tg_tile_print(&tile, text, sizeof text);
+        snprintf(edited, sizeof edited, "%.*s%s +8%%", key, line, text);
+        const tg_status is_printed = tg_tuning_print(ctx, &p, &tile, 8, printed);
+        const tg_status is_added = tg_tuning_add(ctx, edited);
+        CHECK_SAY(is_printed == is_added && (is_added == TG_OK || is_added == TG_BAD_TILE),
+                  "%s: printed %d, added %d", edited, (int)is_printed, (int)is_added);
+        CHECK(is_printed != TG_OK || strcmp(printed, edited) == 0);
+    }
+}
+
 /* --------------------------------------------------------------------- results stay the same */
 
 /* Whatever line a CPU takes, its sums have the same bits as the chooser's. */
@@ -219,9 +245,9 @@ static void test_same_bits(tg_type type, tg_type c_type)
             line_text line;
             tile.stages = 1 + way % 2;
             tile.warp.m = way / 2 * tile.thread.m, tile.warp.n = way / 2 * 2 * tile.thread.n;
-            CHECK_OK(ctx, tg_tuning_print(ctx, &p, &tile, 1, line));
-            if (tg_tuning_add(ctx, line) != TG_OK)
+            if (tg_tuning_print(ctx, &p, &tile, 1, line) != TG_OK)
                 continue;
+            CHECK_OK(ctx, tg_tuning_add(ctx, line));
             const tg_plan plan = picked(ctx, p); /* of lines for one problem the last one counts */
             CHECK(plan.is_tuned && plan.tile.stages == tile.stages);
             CHECK_OK(ctx, tg_gemm(ctx, &p));
@@ -326,6 +352,7 @@ void test_tuning(void)
     test_line(ctx);
     test_many(ctx);
     test_refusals(ctx);
+    test_print_and_add_agree(ctx);
     test_file(ctx);
     tg_close(ctx);
     if (api_is_cpu()) {
