@@ -100,7 +100,7 @@ tg_reach tg_reach_of(const tg_input *x, int64_t rows, int64_t cols, int64_t batc
     const int64_t bytes = (int64_t)tg_type_size(x->type);
     const int64_t span[3] = {(rows - 1) * x->row_stride, (cols - 1) * x->col_stride,
                              (batch - 1) * x->batch_stride};
-    tg_reach reach = {0, bytes};
+    tg_reach reach = {0, bytes, (uintptr_t)bytes - 1};
     for (int d = 0; d < 3; d++)
         *(span[d] < 0 ? &reach.begin : &reach.end) += span[d] * bytes;
     return reach;
@@ -241,6 +241,15 @@ static tg_status check_span(tg_context *ctx, const char *name, const int64_t str
     return TG_OK;
 }
 
+static tg_status check_aligned(tg_context *ctx, char name, const void *data, tg_type type)
+{
+    const size_t bytes = tg_type_size(type); /* a power of two */
+    if (((uintptr_t)data & (bytes - 1)) == 0)
+        return TG_OK;
+    return tg_fail(ctx, TG_BAD_ARGUMENT, "%c = %p is not aligned to its elements of %zu bytes",
+                   name, data, bytes);
+}
+
 tg_status tg_check_apart(tg_context *ctx, const tg_problem *p, int is_b, const void *memory,
                          int64_t bytes)
 {
@@ -249,6 +258,8 @@ tg_status tg_check_apart(tg_context *ctx, const tg_problem *p, int is_b, const v
     const view v = view_of(x->data, (const int64_t[]){x->row_stride, x->col_stride, 0},
                            (const int64_t[]){is_b ? p->k : p->m, is_b ? p->n : p->k, 1},
                            (int64_t)tg_type_size(x->type));
+    if (check_aligned(ctx, is_b ? 'b' : 'a', x->data, x->type))
+        return ctx->status;
     if (views_overlap(&packed, &v))
         return tg_fail(ctx, TG_BAD_ARGUMENT, "packed = %p overlaps what is to be packed at %p",
                        memory, x->data);
@@ -271,6 +282,8 @@ tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data)
     if (with_data && !p->c.data && (reads_inputs || p->beta != 1))
         return tg_fail(ctx, TG_BAD_ARGUMENT, "c is NULL and C is %" PRId64 " x %" PRId64, p->m,
                        p->n);
+    if (with_data && check_aligned(ctx, 'c', p->c.data, p->c.type))
+        return ctx->status;
     if (!reads_inputs)
         return TG_OK;
     if (p->flags & TG_PACKED && tg_packed_check(ctx, p))
@@ -290,15 +303,19 @@ tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data)
     }
     const view c = view_of(p->c.data, c_stride, c_count, (int64_t)bytes);
     for (int i = 0; i < 2 && with_data; i++) {
-        if (!input[i]->data)
+        const tg_input *x = input[i];
+        const char name = "ab"[i], matrix = "AB"[i];
+        if (!x->data)
             return tg_fail(ctx, TG_BAD_ARGUMENT, "%c is NULL and %c is %" PRId64 " x %" PRId64,
-                           "ab"[i], "AB"[i], count[i][0], count[i][1]);
-        const view v = is_packed[i] ? view_of_bytes(input[i]->data, tg_packed_bytes(input[i]->data))
-                                    : view_of(input[i]->data, stride[i], count[i],
-                                              (int64_t)tg_type_size(input[i]->type));
+                           name, matrix, count[i][0], count[i][1]);
+        if (check_aligned(ctx, name, x->data, x->type))
+            return ctx->status;
+        const view v = is_packed[i]
+                           ? view_of_bytes(x->data, tg_packed_bytes(x->data))
+                           : view_of(x->data, stride[i], count[i], (int64_t)tg_type_size(x->type));
         if (views_overlap(&c, &v))
-            return tg_fail(ctx, TG_BAD_ARGUMENT, "c = %p: C overlaps %c at %p", p->c.data, "AB"[i],
-                           input[i] -> data);
+            return tg_fail(ctx, TG_BAD_ARGUMENT, "c = %p: C overlaps %c at %p", p->c.data, matrix,
+                           x->data);
     }
     return TG_OK;
 }

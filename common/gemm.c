@@ -65,7 +65,7 @@ static void remember(tg_context *ctx, const tg_problem *given, const tg_problem 
     ctx->planned = *p;
     ctx->is_swapped = swapped;
     const tg_packed *packed = tg_packed_of(g);
-    const tg_reach all = {0, packed ? tg_packed_bytes(packed) : 0};
+    const tg_reach all = {0, packed ? tg_packed_bytes(packed) : 0, tg_type_size(g->a.type) - 1};
     ctx->packed = packed ? *packed : ctx->packed;
     ctx->reach[0] = g->flags & TG_A_PACKED ? all : tg_reach_of(&g->a, g->m, g->k, g->batch);
     ctx->reach[1] = g->flags & TG_B_PACKED ? all : tg_reach_of(&g->b, g->k, g->n, g->batch);
@@ -76,8 +76,11 @@ static void remember(tg_context *ctx, const tg_problem *given, const tg_problem 
 
 int tg_item_is_plain(const tg_context *ctx, const tg_item *x)
 {
-    return x->a && x->b && x->c && tg_lie_apart(x->c, ctx->reach[2], x->a, ctx->reach[0]) &&
-           tg_lie_apart(x->c, ctx->reach[2], x->b, ctx->reach[1]);
+    const tg_reach *reach = ctx->reach;
+    const uintptr_t inputs = (uintptr_t)x->a | (uintptr_t)x->b; /* of types of one size */
+    const uintptr_t odd = (inputs & reach[0].odd) | ((uintptr_t)x->c & reach[2].odd);
+    return x->a && x->b && x->c && odd == 0 && tg_lie_apart(x->c, reach[2], x->a, reach[0]) &&
+           tg_lie_apart(x->c, reach[2], x->b, reach[1]);
 }
 
 /* ctx->planned := the known problem with these data, and rounded alpha and beta. False where they

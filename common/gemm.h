@@ -14,9 +14,11 @@
 
 typedef struct tg_backend tg_backend;
 
-/* The bytes of a matrix: from data + begin to before data + end. */
+/* The bytes of a matrix: from data + begin to before data + end; and the bits of an address that no
+ * element has. */
 typedef struct tg_reach {
     int64_t begin, end;
+    uintptr_t odd;
 } tg_reach;
 
 /* The data of a problem that differs from others in nothing else. */
@@ -153,7 +155,7 @@ static inline tg_type tg_sum_type(tg_type type)
     return (tg_type)0;
 }
 
-/* Sizes, types and flags; then strides, null pointers, and elements that coincide or overlap. With
+/* Sizes, types and flags; then strides, pointers, and elements that coincide or overlap. With
  * with_data 0, no pointer is looked at. m, n and batch are positive for the second. */
 tg_status tg_check_scalars(tg_context *ctx, const tg_problem *p);
 tg_status tg_check_matrices(tg_context *ctx, const tg_problem *p, int with_data);
@@ -167,7 +169,7 @@ static inline int tg_lie_apart(const void *x, tg_reach x_reach, const void *y, t
            y_at + (uintptr_t)y_reach.end <= x_at + (uintptr_t)x_reach.begin;
 }
 
-/* Does A or B overlap this memory? */
+/* Is A or B as it should be, and apart from this memory? */
 tg_status tg_check_apart(tg_context *ctx, const tg_problem *p, int is_b, const void *memory,
                          int64_t bytes);
 

@@ -117,6 +117,8 @@ static void test_blas(tg_context *ctx)
     BLAS(g.a = NULL, "a is NULL");
     BLAS(g.b = NULL, "b is NULL");
     BLAS(g.c = NULL, "c is NULL");
+    BLAS(g.a = (char *)a + 1, "a = |not aligned");
+    BLAS(g.c = (char *)c + 2, "c = |not aligned");
     BLAS(g.a = c, "overlaps A");
     BLAS(g.b = c, "overlaps B");
     BLAS((g.m = INT64_MAX, g.lda = INT64_MAX), "address space|9223372036854775807");
@@ -199,6 +201,9 @@ static void test_problem(tg_context *ctx)
     DATA(p.a.data = NULL, "a is NULL");
     DATA(p.b.data = NULL, "b is NULL");
     DATA(p.c.data = NULL, "c is NULL");
+    DATA(p.a.data = (char *)a + 4, "a = |not aligned|8 bytes");
+    DATA(p.b.data = (char *)b + 1, "b = |not aligned|8 bytes");
+    DATA(p.c.data = (char *)c + 2, "c = |not aligned|8 bytes");
     DATA(p.a.data = c, "overlaps A");
     DATA(p.b.data = c, "overlaps B");
     union {

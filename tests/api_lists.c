@@ -69,6 +69,7 @@ static void test_refusals(tg_context *ctx)
     LAST(p->a.data = NULL, TG_BAD_ARGUMENT, "item 8: a is NULL");
     LAST(p->c.data = NULL, TG_BAD_ARGUMENT, "item 8: c is NULL");
     LAST(p->c.data = b + 8 * ROOM + 3, TG_BAD_ARGUMENT, "item 8: |C overlaps B");
+    LAST(p->b.data = (char *)b + 2, TG_BAD_ARGUMENT, "item 8: b = |not aligned|4 bytes");
     LAST(p->c.row_stride = 1, TG_BAD_ARGUMENT, "item 8: elements of C coincide");
     LAST(p->b.type = TG_F64, TG_NOT_SUPPORTED, "item 8: a.type = f32 and b.type = f64");
     LAST(p->flags = 0x100, TG_NOT_SUPPORTED, "item 8: flags = 0x100");
@@ -86,6 +87,9 @@ static void test_refusals(tg_context *ctx)
     inputs[5] = NULL;
     REFUSED(tg_gemm_pointers(ctx, list, inputs, inputs, outputs, ITEMS), TG_BAD_ARGUMENT,
             "item 5: a is NULL");
+    inputs[5] = (char *)a + 1;
+    REFUSED(tg_gemm_pointers(ctx, list, inputs, inputs, outputs, ITEMS), TG_BAD_ARGUMENT,
+            "item 5: a = |not aligned");
     inputs[5] = outputs[5];
     REFUSED(tg_gemm_pointers(ctx, list, inputs, inputs, outputs, ITEMS), TG_BAD_ARGUMENT,
             "item 5: |C overlaps A");

@@ -324,22 +324,17 @@ static size_t gpu_workspace(const tg_context *ctx, const tg_problem *p, const tg
     return kernel && kernel->workspace ? kernel->workspace(&call) : 0;
 }
 
-/* A kernel that reads host memory out of its reach, or an element across its alignment, would end
- * the whole process's use of the device. Host memory that was registered may be so no longer: only
- * the device's own is trusted from then on. */
+/* A kernel that reads host memory out of its reach would end the whole process's use of the device.
+ * Host memory that was registered may be so no longer: only the device's own is trusted from then
+ * on. */
 static tg_status gpu_check(tg_context *ctx, const tg_problem *p)
 {
     tg_gpu *gpu = gpu_of(ctx);
     const char *names = p->k > 0 && ctx->is_swapped ? "bac" : "abc";
     const void *data[3] = {p->k > 0 ? p->a.data : NULL, p->k > 0 ? p->b.data : NULL, p->c.data};
-    const tg_type types[3] = {p->a.type, p->b.type, p->c.type};
     for (int i = 0; i < 3; i++) {
         GPU_ATTRIBUTES attributes;
         const void **trusted = &gpu->trusted[tg_slot(data[i], GPU_TRUSTED)];
-        if ((uintptr_t)data[i] % tg_type_size(types[i]))
-            return tg_fail(ctx, TG_BAD_ARGUMENT,
-                           "%c = %p is not aligned to its elements of %zu bytes", names[i], data[i],
-                           tg_type_size(types[i]));
         if (!data[i] || data[i] == *trusted || gpu->reaches_host)
             continue;
         const int before = enter(ctx);
