@@ -396,8 +396,8 @@ enum {
     TG_CPU_BF16 = 4  /* bf16, two of k: AVX-512 BF16                      */
 };
 
-/* The backend of a context ("cpu"), what its device is called ("AMD Ryzen ..., avx512"), and its
- * limits. For a context that did not open: "", "" and zeros. */
+/* The backend of a context ("cpu"), what its device is called ("AMD Ryzen ... (family 26 model 68),
+ * avx512"), and its limits. For a context that did not open: "", "" and zeros. */
 TG_API const char *tg_device_backend(const tg_context *ctx);
 TG_API const char *tg_device_name(const tg_context *ctx);
 TG_API tg_limits tg_device_limits(const tg_context *ctx);
@@ -482,8 +482,8 @@ TG_API tg_status tg_force(tg_context *ctx, const tg_tile *tile);
  * `tilegemm tune` times tilings beside the chooser's own, and writes those that were faster to the
  * tuning file, a line each:
  *
- *     cpu f32 NT 1024x64x4096 *1 threads 2 AMD EPYC 9B14, avx512 = v1 0.1.0-5f3a9c21
- *         0x0x0/0x0/14x32/16/1 +8%                                      (it is one line there)
+ *     cpu f32 NT 1024x64x4096 *1 threads 2 AMD EPYC 9B14 (family 25 model 17), avx512 = v1
+ *         0.1.0-5f3a9c21 0x0x0/0x0/14x32/16/1 +8%                       (it is one line there)
  *
  * Before the = stand the problems and the device that it is for: the type of A; which of A and B
  * lie transposed, C in rows; m x n x k and the batch, as the powers of two that stand for all sizes

@@ -92,6 +92,8 @@ static void test_pack_arguments(tg_context *ctx)
     REFUSED(tg_pack(ctx, &p, TG_B_PACKED, memory + 32, bytes), TG_BAD_ARGUMENT, "packed|64");
     p.b.data = NULL;
     REFUSED(tg_pack(ctx, &p, TG_B_PACKED, memory, bytes), TG_BAD_ARGUMENT, "b is NULL");
+    p.b.data = (char *)memory + 1;
+    REFUSED(tg_pack(ctx, &p, TG_B_PACKED, memory, bytes), TG_BAD_ARGUMENT, "b = |not aligned");
     p.b.data = memory + bytes - sizeof(double);
     REFUSED(tg_pack(ctx, &p, TG_B_PACKED, memory, bytes), TG_BAD_ARGUMENT, "overlaps");
     for (size_t i = 0; i < sizeof memory; i++)

@@ -101,6 +101,9 @@ def test_unwritable_output(t):
 def test_info(t):
     t.good("info", says=["registers", "cpu", "cuda", "hip", "vector", "L1 cache", "units",
                          "instructions", "portable"])
+    kind = re.search("^cpu family.*: (.*)\nmodel\t.*: (.*)", Path("/proc/cpuinfo").read_text(), re.M)
+    if kind:  # names alone may be alike
+        t.good("info", says=[rf"cpu: .* \(family {kind[1]} model {kind[2]}\), \w+$"])
     Path("lines.txt").write_text("nonsense\n")
     traced = {"TILEGEMM_TRACE": "1", "TILEGEMM_TUNING": "lines.txt"}
     run = Run("info", "--backend", "cpu", env=traced)

@@ -197,20 +197,24 @@ static int allowed_cores(void)
 #endif
 }
 
+/* As the system says of the first processor. Under many hypervisors all of a maker's are called
+ * alike: family and model tell them apart. */
 static void read_name(char *name, size_t size, const char *isa)
 {
-    char line[256] = "", model[96] = "CPU";
+    char line[256], maker[96] = "CPU", kind[40] = "";
+    int family = 0, model = 0;
     FILE *cpuinfo = fopen("/proc/cpuinfo", "r");
     while (cpuinfo && fgets(line, sizeof line, cpuinfo)) {
-        if (strncmp(line, "model name", 10) != 0 || !strchr(line, ':'))
-            continue;
-        snprintf(model, sizeof model, "%.90s", strchr(line, ':') + 2);
-        model[strcspn(model, "\n")] = '\0';
-        break;
+        if (sscanf(line, "cpu family : %9d", &family) == 0 &&
+            sscanf(line, "model : %9d", &model) == 0 &&
+            sscanf(line, "model name : %90[^\n]", maker) == 1)
+            break; /* the last of the three */
     }
     if (cpuinfo)
         fclose(cpuinfo);
-    snprintf(name, size, "%s, %s", model, isa);
+    if (family > 0)
+        snprintf(kind, sizeof kind, " (family %d model %d)", family, model);
+    snprintf(name, size, "%s%s, %s", maker, kind, isa);
 }
 
 const tg_isa *tg_cpu_read_machine(tg_context *ctx)
