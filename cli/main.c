@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The program `tilegemm`: what it can do, one line each, and how to call it. Exit status: 0 all
- * went well, 1 something failed (a sentence on stderr says what), 2 it was called wrongly.
+ * The program `tilegemm`: what it can do, one line each, and how to call it.
  */
 #include "cli.h"
 
@@ -76,7 +75,9 @@ static int print_help(void)
         printf("  %-10s %.*s\n", command_table[i].name, (int)strcspn(summary, "\n"), summary);
     }
     printf("\n`tilegemm COMMAND --help` shows the options of a command.\n"
-           "`tilegemm --version` prints the version.\n");
+           "`tilegemm --version` prints the version.\n"
+           "Exit status: 0 all went well, 1 something failed, 2 it was called wrongly; a sentence\n"
+           "on stderr says what.\n");
     return CLI_OK;
 }
 

@@ -26,7 +26,7 @@ COMMANDS = ["info", "tiles", "explain", "ladder", "multiply", "bench", "check", 
 
 
 def test_help(t):
-    overview = t.good("--help", says=["usage: tilegemm COMMAND"] + [f"^  {c} " for c in COMMANDS])
+    overview = t.good("--help", says=["usage: tilegemm COMMAND", "^Exit status: 0"] + [f"^  {c} " for c in COMMANDS])
     version = t.good("--version", says=[r"^tilegemm \d+\.\d+\.\d+\n$"])
     for same in ["-h", "help"]:
         t.expect(t.good(same, says=["usage"]).out == overview.out, f"{same} is --help", overview)
