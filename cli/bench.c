@@ -94,7 +94,6 @@ static int make_runners(bench *b)
 static void judge(bench *b, const cli_case *one)
 {
     const cli_runner *own = &b->runners[0], *peers = &b->runners[b->own_count];
-    char text[CLI_NAME];
     b->log_share += log(cli_gflops(one->shape, own->median) * 1e9 / b->peak);
     for (int i = 0; i < b->peer_count; i++) {
         b->log_median[i] += log(peers[i].median / own->median);
@@ -105,12 +104,8 @@ static void judge(bench *b, const cli_case *one)
         best = fmin(best, own[i].median);
     b->log_chooser += log(best / own->median);
     for (int i = 0; i < b->own_count + b->peer_count; i++) {
-        const cli_verdict *v = &b->runners[i].verdict;
-        if (v->worst <= 1)
-            continue;
-        cli_fail("%s is wrong for %s: C[%lld, %lld] is %.9g and should be %.9g", b->runners[i].name,
-                 cli_case_text(one, text), (long long)v->row, (long long)v->col, v->got, v->wanted);
-        b->wrong = 1;
+        if (cli_judge(&b->runners[i], one) != CLI_OK)
+            b->wrong = 1;
     }
 }
 

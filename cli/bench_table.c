@@ -32,10 +32,7 @@ static int tiling_width(const bench *b) { return b->machine.is_host ? 16 : 25; }
 void bench_print_heading(const bench *b)
 {
     const cli_machine *machine = &b->machine;
-    printf("tilegemm %s, %s", tg_version(), tg_device_name(machine->ctx));
-    if (machine->is_host)
-        printf(", %d thread%s", machine->threads, machine->threads == 1 ? "" : "s");
-    printf(", %s", tg_type_name(b->options->type));
+    cli_print_heading(machine, b->options->type);
     if (b->options->trans)
         printf(" %s", b->options->trans);
     printf("\n");

@@ -195,7 +195,9 @@ double cli_naive_traffic(cli_shape shape, tg_type type);
 double cli_least_traffic(cli_shape shape, tg_type type);
 const char *cli_tail_name(tg_tail tail);
 
-/* text.c: the start of a JSON object, what was run and on what. */
+/* text.c: the library, the machine and the type, without an end of the line. */
+void cli_print_heading(const cli_machine *machine, tg_type type);
+/* The start of a JSON object, what was run and on what. */
 void cli_print_json_heading(const cli_machine *machine, const cli_options *options, int rounds);
 
 /* ------------------------------------------------------------------------------------ types.c */
@@ -285,6 +287,8 @@ typedef struct cli_rounds {
  * each round. *peak: the median, in FLOP/s, of as many threads as tilegemm's plan has. */
 int cli_race(cli_machine *machine, cli_work *work, cli_runner *runners, int count,
              cli_rounds rounds, double *peak);
+/* CLI_OK, or CLI_FAILED after saying what is wrong with the runner's result. */
+int cli_judge(const cli_runner *runner, const cli_case *one);
 
 /* ----------------------------------------------------------------------------------- nvidia.c */
 /* What the driver tells of the device; `is_known` 0: no such driver, and the rest is 0. */

@@ -205,6 +205,17 @@ static int run_rounds(race *x, cli_runner *runners, int count, cli_rounds rounds
     return rc;
 }
 
+int cli_judge(const cli_runner *runner, const cli_case *one)
+{
+    const cli_verdict *v = &runner->verdict;
+    char text[CLI_NAME];
+    if (v->worst <= 1)
+        return CLI_OK;
+    return cli_fail("%s is wrong for %s: C[%lld, %lld] is %.9g and should be %.9g", runner->name,
+                    cli_case_text(one, text), (long long)v->row, (long long)v->col, v->got,
+                    v->wanted);
+}
+
 int cli_race(cli_machine *machine, cli_work *work, cli_runner *runners, int count,
              cli_rounds rounds, double *peak)
 {

@@ -168,6 +168,14 @@ void cli_print_json_heading(const cli_machine *machine, const cli_options *optio
            machine->limits.units, machine->threads, tg_type_name(options->type), rounds);
 }
 
+void cli_print_heading(const cli_machine *machine, tg_type type)
+{
+    printf("tilegemm %s, %s", tg_version(), tg_device_name(machine->ctx));
+    if (machine->is_host)
+        printf(", %d thread%s", machine->threads, machine->threads == 1 ? "" : "s");
+    printf(", %s", tg_type_name(type));
+}
+
 cli_rate cli_rate_for(double peak)
 {
     static const cli_rate giga = {"GFLOP/s", 1e9}, tera = {"TFLOP/s", 1e12};

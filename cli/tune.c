@@ -49,6 +49,15 @@ int tune_takes(const tuner *x, const tg_tile *tile)
     return tg_tuning_print(x->machine.ctx, &work.host, tile, 0, line) == TG_OK;
 }
 
+/* Of its bucket. */
+static int is_first(const tuner *x, int index)
+{
+    int same = 0;
+    while (strcmp(x->lines[same], x->lines[index]) != 0)
+        same++;
+    return same == index;
+}
+
 static int find_buckets(tuner *x)
 {
     tg_tile tile = tg_tile_at(0); /* any, for the keys that its lines have */
@@ -61,10 +70,7 @@ static int find_buckets(tuner *x)
         return cli_fail("there is no memory for the shapes");
     for (int i = 0; i < x->cases.count && rc == CLI_OK; i++) {
         rc = print_line(x, i, &tile, 0, x->lines[i]);
-        int same = 0;
-        while (strcmp(x->lines[same], x->lines[i]) != 0)
-            same++;
-        x->buckets += same == i;
+        x->buckets += is_first(x, i);
     }
     return rc;
 }
@@ -160,7 +166,6 @@ static int run_bucket(tuner *x, int first)
 
 static int tune(tuner *x)
 {
-    char threads[CLI_NAME] = "";
     int rc = find_buckets(x);
     if (rc == CLI_OK)
         rc = tune_make_runners(x);
@@ -168,20 +173,12 @@ static int tune(tuner *x)
         rc = cli_fail_call(&x->machine, "the peak probe");
     if (rc != CLI_OK)
         return rc;
-    if (x->machine.is_host)
-        snprintf(threads, sizeof threads, ", %d thread%s", x->machine.threads,
-                 x->machine.threads == 1 ? "" : "s");
-    printf("tilegemm %s, %s%s, %s\n\n%-26s %6s %7s %9s %9s\n", tg_version(),
-           tg_device_name(x->machine.ctx), threads, tg_type_name(x->options->type), "bucket",
-           "shapes", "tilings", "gain", "certain");
+    cli_print_heading(&x->machine, x->options->type);
+    printf("\n\n%-26s %6s %7s %9s %9s\n", "bucket", "shapes", "tilings", "gain", "certain");
     x->start = cli_now();
-    for (int i = 0; i < x->cases.count && rc == CLI_OK; i++) {
-        int same = 0;
-        while (strcmp(x->lines[same], x->lines[i]) != 0)
-            same++;
-        if (same == i)
+    for (int i = 0; i < x->cases.count && rc == CLI_OK; i++)
+        if (is_first(x, i))
             rc = run_bucket(x, i);
-    }
     cli_show_progress(1, 1);
     if (rc != CLI_OK)
         return rc;

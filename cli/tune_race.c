@@ -124,7 +124,6 @@ static void choose_heat(tuner *x, const bucket *b)
 static int race(tuner *x, int index, cli_runner *runners, int count, cli_rounds rounds)
 {
     const cli_case *one = &x->cases.items[index];
-    char text[CLI_NAME];
     double peak; /* of the threads that this case has */
     cli_work work;
     int rc =
@@ -133,13 +132,8 @@ static int race(tuner *x, int index, cli_runner *runners, int count, cli_rounds 
         return rc;
     rc = cli_race(&x->machine, &work, runners, count, rounds, &peak);
     cli_work_free(&x->machine, &work);
-    for (int i = 0; i < count && rc == CLI_OK; i++) {
-        const cli_verdict *v = &runners[i].verdict;
-        if (v->worst > 1)
-            rc = cli_fail("%s is wrong for %s: C[%lld, %lld] is %.9g and should be %.9g",
-                          runners[i].name, cli_case_text(one, text), (long long)v->row,
-                          (long long)v->col, v->got, v->wanted);
-    }
+    for (int i = 0; i < count && rc == CLI_OK; i++)
+        rc = cli_judge(&runners[i], one);
     return rc;
 }
 
