@@ -178,7 +178,17 @@ tg_status tg_need_open(tg_context *ctx);
 /* Is it a struct that this library knows, or a longer one whose rest is 0? */
 tg_status tg_problem_check(tg_context *ctx, const tg_problem *given);
 /* C^T = B^T A^T */
-void tg_problem_swap(tg_problem *p);
+static inline void tg_problem_swap(tg_problem *p)
+{
+    const tg_problem q = *p;
+    p->flags &= ~(uint32_t)TG_PACKED;
+    p->flags |= q.flags & TG_A_PACKED ? TG_B_PACKED : 0;
+    p->flags |= q.flags & TG_B_PACKED ? TG_A_PACKED : 0;
+    p->m = q.n, p->n = q.m;
+    p->a = q.b, p->a.row_stride = q.b.col_stride, p->a.col_stride = q.b.row_stride;
+    p->b = q.a, p->b.row_stride = q.a.col_stride, p->b.col_stride = q.a.row_stride;
+    p->c.row_stride = q.c.col_stride, p->c.col_stride = q.c.row_stride;
+}
 /* Checks, and brings the problem to the form that backends take; for that, were A and B swapped? */
 tg_status tg_problem_prepare(tg_context *ctx, tg_problem *p, int with_data, int *swapped);
 

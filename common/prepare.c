@@ -2,7 +2,7 @@
  *
  * What is found out of a problem that is new, before it is run: its matrices as a backend takes
  * them (for a GPU C is row-major or has no unit stride), and the plan. */
-#include "reads.h"
+#include "way.h"
 
 /* Are A and B to change places, since C is stored by columns, or one of them was packed for that?
  */
@@ -11,49 +11,7 @@ static int is_swapped(const tg_problem *p)
     const tg_packed *packed = tg_packed_of(p);
     if (packed)
         return packed->is_swapped;
-    return p->c.row_stride == 1 && (p->c.col_stride != 1 || p->n == 1);
-}
-
-void tg_problem_swap(tg_problem *p)
-{
-    const tg_problem q = *p;
-    p->flags &= ~(uint32_t)TG_PACKED;
-    p->flags |= q.flags & TG_A_PACKED ? TG_B_PACKED : 0;
-    p->flags |= q.flags & TG_B_PACKED ? TG_A_PACKED : 0;
-    p->m = q.n, p->n = q.m;
-    p->a = q.b, p->a.row_stride = q.b.col_stride, p->a.col_stride = q.b.row_stride;
-    p->b = q.a, p->b.row_stride = q.a.col_stride, p->b.col_stride = q.a.row_stride;
-    p->c.row_stride = q.c.col_stride, p->c.col_stride = q.c.row_stride;
-}
-
-/* Do few columns of C make better rows? The many rows of A then lie side by side: those a CPU reads
- * as vectors, in long streams, which are to be long for each thread. */
-static int has_few_columns(const tg_context *ctx, const tg_problem *p)
-{
-    const tg_limits *l = &ctx->limits;
-    const int threads = tg_units(ctx), rows = l->registers >= 32 ? 8 : 6; /* of a tile */
-    const int most = rows * tg_stream_tiles(l, (int64_t)tg_type_size(p->a.type), 1);
-    return p->k >= 16 && p->k >= 4 * p->n && p->n > 1 && p->n <= most &&
-           p->m >= (threads > 1 ? 256 * threads : 4 * p->n) && p->a.row_stride == 1;
-}
-
-/* Do few rows of C make better columns? The columns of B then lie along k, too many for caches:
- * kernels with vectors of 64 bytes read them where they are, as rows, and fetch those to come
- * (tg_fetches_rows). Two panels of columns are worth reading them twice, from L2. */
-static int has_few_rows(const tg_context *ctx, const tg_problem *p)
-{
-    const tg_limits *l = &ctx->limits;
-    const int64_t bytes = (int64_t)tg_type_size(p->a.type);
-    return l->vec_bytes >= 64 && p->m > TG_TURNED_ROWS && p->m <= 6 * l->vec_bytes / bytes &&
-           p->b.row_stride == 1 && p->b.col_stride != 1 && tg_exceeds(l->l2, p->n, p->k, bytes);
-}
-
-/* Is it best read as its transpose? */
-static int is_best_swapped(const tg_context *ctx, const tg_problem *p)
-{
-    const int is_known = p->a.type == p->c.type && (p->a.type == TG_F32 || p->a.type == TG_F64);
-    return ctx->limits.l1 > 0 && is_known && !(p->flags & TG_PACKED) &&
-           (has_few_columns(ctx, p) || has_few_rows(ctx, p));
+    return tg_is_by_columns(&p->c, p->n);
 }
 
 /* The stride of a single row, column or item leads nowhere, as do all of an operand that is packed
@@ -133,7 +91,7 @@ tg_status tg_problem_prepare_to_run(tg_context *ctx, tg_problem *p, int with_dat
 {
     if (tg_problem_prepare(ctx, p, with_data, swapped))
         return ctx->status;
-    if (is_best_swapped(ctx, p)) {
+    if (tg_is_best_swapped(p, &ctx->limits, tg_units(ctx))) {
         tg_problem_swap(p);
         *swapped ^= 1;
     }

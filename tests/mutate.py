@@ -32,7 +32,7 @@ CUT, CYCLES, PREPARE = "common/pick_cut.c", "common/pick_cycles.h", "common/prep
 PACKED, GROUPED = "common/packed.c", "common/grouped.c"
 SIMT, CARRIER, GEOMETRY = (f"backends/gpu/{name}.h" for name in ("simt_gemm", "carrier", "geometry"))
 SIMT_TABLE = "backends/gpu/simt_table.h"
-READS = "common/reads.h"
+READS, WAY, CONTRACT = "common/reads.h", "common/way.h", "common/gemm.h"
 STREAMS = "backends/cpu/streams.h"
 TUNING = "common/tuning.c"
 
@@ -199,7 +199,7 @@ MUTATIONS = [
     ("splits: the first block adds C as it is", STREAMS, "s.beta = block == 0 ? j->p->beta : 1;", "s.beta = 1;"),
     ("splits: items of a list are split as well", CALLS, "own.splits = 1; /*", "/*"),
     ("every thread streams all of C", JOB, " || j->is_direct || streams;", ";"),
-    ("a stream has more rows than there is room for", WAYS, "p->m <= j->tile.block.m &&", ""),
+    ("a stream has more rows than there is room for", WAY, "p->m <= t.block.m &&", ""),
     ("copied B: each strip of columns begins with the first", DIRECT, "item.b + cols.begin * b->col_stride * j->bytes", "item.b"),
     ("copied B: threads have one place for all", JOB, "j->copies_b || j->widens ? tg_round_up", "0 ? tg_round_up"),
     ("copied B: rows are one column too short", DIRECT, "               cols.end - cols.begin);", "               cols.end - cols.begin - 1);"),
@@ -233,7 +233,7 @@ MUTATIONS = [
     ("the plan of an empty problem stays", PREPARE, "    ctx->given.size = 0; /* the plan", "    /* the plan"),
     ("k = 0 leaves C alone", CALLS, "scale(j->p, j->items ? j->items[item].c : (char *)j->p->c.data + item * j->c_item);", ""),
     ("lda and ldb are swapped", CALL, "transa, m, k, form->lda,", "transa, m, k, form->ldb,"),
-    ("C column-major keeps the strides of A", PREPARE, "p->b.row_stride = q.a.col_stride,",
+    ("C column-major keeps the strides of A", CONTRACT, "p->b.row_stride = q.a.col_stride,",
      "p->b.row_stride = q.a.row_stride,"),
     ("a leading dimension too short is taken", CALL, "if (ld < length)", "if (ld < length - 1)"),
     ("alpha is not rounded to float", "common/gemm.h", "*alpha = f32_alpha;", "(void)f32_alpha;"),
@@ -285,7 +285,7 @@ MUTATIONS = [
     ("halves: a stream's rows are as far apart as of f32", KERNEL_FEW, "b_row = s->b_row * bytes / TG_V, sums_row", "b_row = s->b_row * (int64_t)sizeof(TG_T), sums_row"),
     ("halves: the end of a sum is not converted", STREAMS, "tg_is_stream(s, j->kernel.columns) ?", "s->columns == j->kernel.columns ?"),
     ("halves: ragged columns are not converted", STREAMS, "tg_is_stream(s, j->kernel.columns) ?", "tg_is_stream(s, s->columns) ?"),
-    ("halves: a pair that two blocks of k share is read as one of a block", WAYS, "is_read && !parts_words && ", "is_read && "),
+    ("halves: a pair that two blocks of k share is read as one of a block", WAY, "is_read && !parts_words && ", "is_read && "),
     ("a tiling may shrink to what no kernel has", "backends/cpu/backend.c", "if (shrinks && !can_shrink", "if (0 && !can_shrink"),
     ("near streams: the panels that are left are the first ones", KERNEL_FEW, "now.sums = (TG_T *)s->sums + done * s->sums_next;", ""),
     ("near streams: the panels that are left read B's first ones", KERNEL_FEW, "now.b = (const char *)s->b + done * s->b_next * NAME(bytes_as)(b_type) / TG_V;", ""),

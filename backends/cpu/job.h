@@ -10,9 +10,6 @@
 
 #include "reading.h"
 
-/* A block of less than this is too little to share, unless it is all there is. */
-static const double shared_flops = 2e6;
-
 /* Does the plan say how C is cut? */
 static int is_cut(const tg_job *j)
 {
@@ -47,8 +44,7 @@ static void find_strips(tg_job *j)
         j->strips =
             (tg_mn){(int)tg_min(plan->strips.m, pieces_m), (int)tg_min(plan->strips.n, pieces_n)};
     else if (p->k > 0 && j->splits == 1 && p->batch < MANY * plan->threads &&
-             (in_place ||
-              2.0 * t->block.m * t->block.n * t->block.k < shared_flops * plan->threads))
+             (in_place || tg_is_too_little_to_share(*t, plan->threads)))
         *(is_of_rows ? &j->strips.m : &j->strips.n) =
             (int)tg_min(plan->threads, is_of_rows ? pieces_m : pieces_n);
     j->grain.m = tg_strip_grain(p->m, j->strips.m, grain.m, fine.m);
@@ -101,7 +97,7 @@ static void find_steps(tg_job *j, const tg_limits *l)
                         .b_row = j->copies_b || j->widens ? copied_row : p->b.row_stride,
                         .c_row = j->widens && is_c_copied ? copied_row : p->c.row_stride};
     if (!tg_is_near(p, t->thread.m + t->thread.n, j->bytes, l) ||
-        (!j->is_flat && is_b_for_few(j, l)))
+        (!j->is_flat && tg_is_b_for_few(p, j->plan, l)))
         set_fetching(&j->step);
     j->rows = rows_of(p->m, t->thread.m);
     if (j->is_direct)

@@ -85,13 +85,6 @@ static int is_stream_near(const tg_job *j, const tg_limits *l)
     return j->splits > 1 ? j->p->k < rows_of_l2(j, l, 1) : j->p->k <= rows_of_l2(j, l, 8);
 }
 
-/* With a large L2, panel by panel: its sums stay in L1. */
-static int may_go_down(const tg_job *j, const tg_limits *l)
-{
-    return !j->words && !(j->p->flags & TG_PACKED) && tg_has_large_l2(l) && l->vec_bytes >= 64 &&
-           j->p->m > j->tile.thread.m;
-}
-
 /* Few cores follow as many rows of B as make sums worth their way to L2 and back: if it comes from
  * memory, and not for one or two rows alone, the kernel fetches it. With vectors of 32 bytes, rows
  * of a B that is more than four times as large as L2 are fetched some way along them; but for up to
@@ -112,7 +105,7 @@ static tg_fetching fetching_of(const tg_job *j, const tg_limits *l)
         return if_far;
     if (j->words || j->splits > 1)
         return TG_FETCHES_NOTHING;
-    if (may_go_down(j, l) && m > TG_STREAM_TILES * j->tile.thread.m)
+    if (tg_may_go_down(j->p, j->tile, l) && m > TG_STREAM_TILES * j->tile.thread.m)
         return TG_FETCHES_LOTS;
     if (l->vec_bytes >= 64)
         return m > 2 ? if_far : TG_FETCHES_NOTHING;
@@ -189,7 +182,7 @@ static void find_reading(tg_job *j, const tg_limits *l)
     if (j->is_streamed) {
         r->is_near = is_stream_near(j, l);
         r->fetching = fetching_of(j, l);
-        r->goes_down = may_go_down(j, l) && r->fetching;
+        r->goes_down = tg_may_go_down(p, j->tile, l) && r->fetching;
         j->tile.block.n = (int)columns_at_once(j, l);
         r->rows = stream_rows_of(j, l);
     }

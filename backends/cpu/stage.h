@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cpu.h"
+#include "way.h"
 
 typedef struct range {
     int64_t begin, end;
@@ -226,11 +227,7 @@ static staged operand(const tg_job *j, tg_flag which, const void *data, char *pa
     const int64_t k_stride = is_b ? x->row_stride : x->col_stride;
     const int64_t line = is_b ? tile->thread.n : tile->thread.m;
     const int k_inner = !is_b && tile->form != TG_OUTER_T;
-    const int is_wanted = is_b ? j->plan->b_in_place : j->plan->a_in_place;
     tg_copy *const copy = j->words ? j->words->copy[is_b] : j->isa->widen[x->type - 1];
-    const int can = j->words  ? !is_b /* of tiles, as the plan says */
-                    : k_inner ? tile->form == TG_DOT || k_stride == 1
-                              : line_stride == 1 || line == 1;
     const int64_t grain = j->kernel.grain ? (is_b ? j->kernel.grain : 1) : line;
     return (staged){.data = data,
                     .bytes = (int64_t)tg_type_size(x->type),
@@ -244,7 +241,7 @@ static staged operand(const tg_job *j, tg_flag which, const void *data, char *pa
                     .panels = panels,
                     .k_inner = k_inner,
                     .from = is_b ? j->reading.b_from : j->reading.a_from,
-                    .in_place = is_wanted && can && !is_packed,
+                    .in_place = !is_packed && tg_is_read_there(p, j->plan, is_b),
                     .packed = is_packed ? (const char *)data + sizeof(tg_packed) : NULL,
                     .all_lines = tg_round_up(is_b ? p->n : p->m, line)};
 }
