@@ -185,7 +185,7 @@ static int check_all(checker *x, const char *only)
         rc = check_tile(x, tg_tile_name(row), &tile, tg_tile_name(row));
     }
     if (rc == CLI_OK)
-        printf("\n%d multiplications in %.1f s, %s\n", x->runs, cli_now() - start,
+        printf("\n%d multiplication%s in %.1f s, %s\n", x->runs, cli_s(x->runs), cli_now() - start,
                x->failures ? "not all right" : "all exactly right");
     return rc == CLI_OK && x->failures ? CLI_FAILED : rc;
 }

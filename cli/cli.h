@@ -111,6 +111,8 @@ void cli_print_bar(double share, int width);
 void cli_show_progress(int64_t done, int64_t all);
 /* "1.5 MiB" in text[CLI_NAME], and the text. */
 const char *cli_bytes_text(double bytes, char *text);
+/* "s", unless it is one. */
+const char *cli_s(int64_t count);
 /* Bytes of the letter in UTF-8 that the text starts with; 0: none, or what controls a terminal. */
 int cli_letter_bytes(const char *text);
 /* The text to stdout, with a ? for each byte that is of no such letter. */

@@ -174,8 +174,8 @@ static int verify(const product *x)
                         rows);
     if (x->options->quiet)
         return CLI_OK;
-    printf("verified: %lld elements %s, and all rows of C x = A (B x)\n",
-           (long long)verdict.checked,
+    printf("verified: %lld element%s %s, and all rows of C x = A (B x)\n",
+           (long long)verdict.checked, cli_s(verdict.checked),
            verdict.is_exact ? "exactly equal to the product" : "within the rounding bound");
     if (!verdict.is_exact)
         printf("largest error: %.3f of the bound\n", verdict.worst);

@@ -137,8 +137,7 @@ void cli_print_occupancy(const cli_occupancy *x)
     if (x->is_known) {
         print_rooms(x);
         int warps = (int)tg_ceil_div(u->threads, tg_max(1, x->warp)) * u->blocks_per_unit;
-        printf("  so %lld block%s at once by formula", (long long)x->blocks,
-               x->blocks == 1 ? "" : "s");
+        printf("  so %lld block%s at once by formula", (long long)x->blocks, cli_s(x->blocks));
         if (x->is_measured)
             printf(", %d by the driver", x->driver.blocks_per_unit);
         printf(": %d of %d warps, %.0f %%\n", warps, x->unit.threads / (int)tg_max(1, x->warp),
@@ -147,7 +146,7 @@ void cli_print_occupancy(const cli_occupancy *x)
         printf(
             "occupancy     the driver runs %d block%s at once: %d threads, %d registers each, %d "
             "bytes spilled\n",
-            u->blocks_per_unit, u->blocks_per_unit == 1 ? "" : "s", u->threads, u->registers,
+            u->blocks_per_unit, cli_s(u->blocks_per_unit), u->threads, u->registers,
             u->spilled_bytes);
     }
 }

@@ -110,6 +110,8 @@ const char *cli_bytes_text(double bytes, char *text)
     return text;
 }
 
+const char *cli_s(int64_t count) { return count == 1 ? "" : "s"; }
+
 int cli_letter_bytes(const char *text)
 {
     static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};

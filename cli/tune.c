@@ -182,14 +182,15 @@ static int tune(tuner *x)
     cli_show_progress(1, 1);
     if (rc != CLI_OK)
         return rc;
-    printf("\n%d of %d buckets have a tiling that is faster than the chooser's", x->kept,
-           x->buckets - x->left);
+    const int raced = x->buckets - x->left;
+    printf("\n%d of %d bucket%s %s a tiling that is faster than the chooser's", x->kept, raced,
+           cli_s(raced), raced == 1 ? "has" : "have");
     if (x->kept > 0)
         printf(", by %.1f %% (geometric mean)", 100 * (exp(x->log_kept / x->kept) - 1));
     printf(": %s%s\n", x->path, access(x->path, F_OK) == 0 ? "" : " is not made");
     if (x->left > 0)
-        printf("%d were left out: five minutes are not enough. SHAPE or --shapes has no limit.\n",
-               x->left);
+        printf("%d %s left out: five minutes are not enough. SHAPE or --shapes has no limit.\n",
+               x->left, x->left == 1 ? "was" : "were");
     return CLI_OK;
 }
 

@@ -252,8 +252,7 @@ int cli_tuning_show(const char *path)
         return rc;
     printf("%s\n\n", path);
     int used = show_lines(&lines, 0);
-    printf("%s%d line%s for this machine\n", count_tilings(&lines) ? "\n" : "", used,
-           used == 1 ? "" : "s");
+    printf("%s%d line%s for this machine\n", count_tilings(&lines) ? "\n" : "", used, cli_s(used));
     cli_lines_free(&lines);
     return CLI_OK;
 }
@@ -268,7 +267,7 @@ int cli_tuning_export(const char *path, const char *to)
     if (rc == CLI_OK)
         rc = cli_lines_write(&lines, to);
     if (rc == CLI_OK)
-        printf("%d line%s written to %s\n", count, count == 1 ? "" : "s", to);
+        printf("%d line%s written to %s\n", count, cli_s(count), to);
     cli_lines_free(&lines);
     return rc;
 }
@@ -291,8 +290,8 @@ int cli_tuning_import(const char *path, const char *from)
         rc = cli_lines_write(&lines, path);
     close(lock);
     if (rc == CLI_OK)
-        printf("\n%d line%s taken over, %d for this machine: %s\n", more.count,
-               more.count == 1 ? "" : "s", used, path);
+        printf("\n%d line%s taken over, %d for this machine: %s\n", more.count, cli_s(more.count),
+               used, path);
     cli_lines_free(&lines);
     cli_lines_free(&more);
     return rc;

@@ -327,22 +327,22 @@ TG_FN tg_verdict tg_tile_check(tg_tile tile, tg_limits l, int elem_bytes)
     TG_REFUSE_IF(is_inst && !l.matrix,
                  "inst.k = %lld: this device multiplies with FMA, 1x1x%lld, only", t.inst.k, 1)
     TG_REFUSE_IF(amd && !tg_amd_has(l.matrix, t.inst, elem_bytes),
-                 "inst.m = %lld, inst.n, inst.k: no instruction here for elements of %lld bytes",
+                 "inst.m = %lld, inst.n, inst.k: no instruction here for %lld-byte elements",
                  t.inst.m, elem_bytes)
     const tg_mnk f64 = {16, 16, 4};
     TG_REFUSE_IF(amd && t.inst.k == 1 && elem_bytes == 8 && tg_amd_has(l.matrix, f64, elem_bytes),
-                 "inst.k = %lld: elements of %lld bytes have matrix instructions here", t.inst.k,
+                 "inst.k = %lld: %lld-byte elements have matrix instructions here", t.inst.k,
                  elem_bytes)
     TG_REFUSE_IF(cpu && !tg_cpu_has(l.matrix, t.inst, elem_bytes),
-                 "inst.k = %lld: no such instruction here for elements of %lld bytes", t.inst.k,
+                 "inst.k = %lld: no such instruction here for %lld-byte elements", t.inst.k,
                  elem_bytes)
     TG_REFUSE_IF(cpu && t.thread.m % t.inst.m, "thread.m = %lld is not a multiple of inst.m = %lld",
                  t.thread.m, t.inst.m)
     TG_REFUSE_IF(cpu && t.stages == 0, "stages = %lld, and words of %lld elements are staged",
                  t.stages, t.inst.k)
     TG_REFUSE_IF(matrix && elem_bytes != 8,
-                 "matrix instructions multiply elements of %lld bytes here, and these have %lld", 8,
-                 elem_bytes)
+                 "matrix instructions multiply %lld-byte elements here, and these have %lld bytes",
+                 8, elem_bytes)
     TG_REFUSE_IF(matrix && t.inst.m != l.matrix,
                  "inst.m = %lld, and this device's matrix instructions have %lld rows", t.inst.m,
                  l.matrix)

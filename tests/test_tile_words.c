@@ -229,7 +229,7 @@ static void check_matrix_refusals(tg_limits l)
         *table[i].number = table[i].value;
         check_refusal(*t, l, 8, table[i].sentence);
     }
-    check_refusal(legal, l, 4, "multiply elements of 8 bytes here, and these have 4");
+    check_refusal(legal, l, 4, "multiply 8-byte elements here, and these have 4 bytes");
     l.matrix = 8;
     const tg_tile of_8 = {{48, 64, 16}, {24, 32}, {1, 2}, 2, 4, 1, TG_OUTER, {8, 8, 4}};
     check_refusal(of_8, l, 8, "warp.m is 192 bytes, no multiple of all banks' 128");
@@ -246,8 +246,7 @@ static void check_amd_refusals(tg_limits l)
         int *number, value;
         const char *sentence;
     } table[] = {
-        {&t->inst.m, 32,
-         "inst.m = 32, inst.n, inst.k: no instruction here for elements of 4 bytes"},
+        {&t->inst.m, 32, "inst.m = 32, inst.n, inst.k: no instruction here for 4-byte elements"},
         {&t->thread.n, 4, "makes 256 elements of C, and the lanes' thread tiles hold 512"},
         {&t->stages, 3, "stages = 3, and matrix instructions take 2 here"},
         {&t->slices, 2, "slices = 2, and matrix instructions take 1"},
@@ -271,7 +270,7 @@ static void check_amd_refusals(tg_limits l)
     check_refusal(tall, l, 4, "warp.m = 32 is not a multiple of vec x inst.m = 64");
     l.matrix = 0x908;
     CHECK(tg_tile_check(legal, l, 4).rule == NULL);
-    check_refusal(legal, l, 8, "no instruction here for elements of 8 bytes");
+    check_refusal(legal, l, 8, "no instruction here for 8-byte elements");
 }
 
 /* FMAs of all lanes as an instruction: that of waves of 64, and of 32. */
@@ -279,11 +278,11 @@ static void check_fma_refusals(tg_limits l)
 {
     tg_tile fma = {{128, 128, 16}, {64, 64}, {1, 1}, 4, 2, 1, TG_OUTER_T, {8, 8, 1}};
     CHECK(tg_tile_check(fma, l, 4).rule == NULL);
-    check_refusal(fma, l, 2, "no instruction here for elements of 2 bytes");
+    check_refusal(fma, l, 2, "no instruction here for 2-byte elements");
     fma.block.k = 8, fma.vec = 2;
     CHECK(tg_tile_check(fma, l, 8).rule == NULL);
     l.matrix = 0x90a;
-    check_refusal(fma, l, 8, "inst.k = 1: elements of 8 bytes have matrix instructions here");
+    check_refusal(fma, l, 8, "inst.k = 1: 8-byte elements have matrix instructions here");
     fma.block.k = 16, fma.vec = 4;
     fma.inst.m = 4;
     check_refusal(fma, l, 4, "inst.m = 4, inst.n, inst.k: no instruction here");
@@ -302,8 +301,8 @@ static void check_cpu_refusals(tg_limits l)
     tg_tile four = tg_tile_at(tg_tile_find("c13x32_i8"));
     tg_tile tiles = tg_tile_at(tg_tile_find("c32x32_bf16"));
     CHECK(tg_tile_check(four, l, 1).rule == NULL && tg_tile_check(tiles, l, 2).rule == NULL);
-    check_refusal(four, l, 2, "inst.k = 4: no such instruction here for elements of 2 bytes");
-    check_refusal(tiles, l, 4, "inst.k = 32: no such instruction here for elements of 4 bytes");
+    check_refusal(four, l, 2, "inst.k = 4: no such instruction here for 2-byte elements");
+    check_refusal(tiles, l, 4, "inst.k = 32: no such instruction here for 4-byte elements");
     tiles.thread.m = 20;
     check_refusal(tiles, l, 2, "thread.m = 20 is not a multiple of inst.m = 16");
     four.stages = 0;
@@ -315,10 +314,10 @@ static void check_cpu_refusals(tg_limits l)
     CHECK(tg_tile_check(four, l, 1).rule == NULL);
     check_refusal(tg_tile_at(tg_tile_find("c32x32_i8")), l, 1, "inst.k = 64: no such instruction");
     const tg_tile pair = tg_tile_at(tg_tile_find("c8x48_bf16"));
-    check_refusal(pair, l, 2, "inst.k = 2: no such instruction here for elements of 2 bytes");
+    check_refusal(pair, l, 2, "inst.k = 2: no such instruction here for 2-byte elements");
     l.matrix = TG_CPU_BF16;
     CHECK(tg_tile_check(pair, l, 2).rule == NULL);
-    check_refusal(pair, l, 4, "inst.k = 2: no such instruction here for elements of 4 bytes");
+    check_refusal(pair, l, 4, "inst.k = 2: no such instruction here for 4-byte elements");
     CHECK(tg_tile_keeps_order(pair, l, TG_BF16));
     CHECK(!tg_tile_keeps_order(tg_tile_at(tg_tile_find("c8x48")), l, TG_BF16));
     CHECK(tg_tile_keeps_order(tg_tile_at(tg_tile_find("c8x48")), l, TG_F16));
