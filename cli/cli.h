@@ -11,7 +11,8 @@
  *   nvidia.c    clocks, what a unit has   occupancy.c  how many blocks a unit runs at once
  *   svg.c       plots                     counted.c    memory traffic, from ncu
  *   npy_*.c     matrices in files         tuning_file.c   lines of the tuning file
- *   show.c      info, tiles               NAME.c       the command of that name, with NAME_*.c
+ *   road.c      how a plan goes           show.c       info, tiles
+ *   NAME.c      the command of that name, with NAME_*.c
  *
  * A command returns the exit status. cli_fail and cli_misuse print the sentence and return it.
  */
@@ -184,7 +185,8 @@ uint64_t cli_hash(uint64_t x);
 /* ---------------------------------------------------------------------------------- measure.c */
 double cli_now(void);
 double cli_gflops(cli_shape shape, double seconds);
-/* More than the caches hold. */
+/* What the caches hold that calls may use; and more than that. */
+int64_t cli_cache_bytes(const cli_machine *machine);
 size_t cli_cold_bytes(const cli_machine *machine);
 /* Queues one pass over device memory that reads and writes all of it. */
 tg_status cli_pass(cli_machine *machine, void *memory, size_t bytes, tg_type type);

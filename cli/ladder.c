@@ -3,8 +3,7 @@
  * `tilegemm ladder`: the steps from one output per thread to warp tiles, timed in turn on one
  * problem of integers, so that each result is checked with ==. The last line is the chooser's own.
  */
-#include "cli.h"
-#include "tile.h"
+#include "road.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,8 +69,15 @@ static int knows_occupancy(const ladder *x)
 
 static int64_t staged_bytes(const ladder *x, const cli_runner *rung)
 {
-    return tg_tile_staged_bytes(
-        rung->plan.tile, tg_kernel_bytes(x->options->type, x->machine.limits, rung->plan.tile));
+    const cli_road road = cli_find_road(&x->machine, x->shape, x->options->type, &rung->plan);
+    return cli_staged_bytes(&road, &x->machine);
+}
+
+/* Into fast memory. */
+static double traffic(const ladder *x, const cli_runner *rung)
+{
+    const cli_road road = cli_find_road(&x->machine, x->shape, x->options->type, &rung->plan);
+    return cli_traffic(&road.plan, road.shape, x->options->type);
 }
 
 /* How many times as fast as the peer. */
@@ -108,7 +114,7 @@ static void print_rung(ladder *x, int at)
     printf(" %10s", cli_bytes_text((double)staged_bytes(x, rung), text));
     if (knows_occupancy(x))
         printf(" %6.0f %%", 100 * occupied(x, rung));
-    printf(" %10s", cli_bytes_text(cli_traffic(&rung->plan, x->shape, x->options->type), text));
+    printf(" %10s", cli_bytes_text(traffic(x, rung), text));
     if (x->counted)
         printf(" %10s", cli_bytes_text(x->counted[at], text));
     printf(" %s ", cli_mark_text(rung->verdict.is_exact ? CLI_GOOD : CLI_BAD));
@@ -128,7 +134,7 @@ static void print_table(ladder *x)
            chosen->plan.row < 0 ? "a tiling" : tg_tile_name(chosen->plan.row), spelled);
     printf("peak: %.1f %s of multiply-adds alone", x->peak / x->rate.flops, x->rate.name);
     if (x->machine.is_host)
-        printf(", %d thread%s", x->machine.threads, x->machine.threads == 1 ? "" : "s");
+        printf(", %d thread%s", x->machine.threads, cli_s(x->machine.threads));
     printf("; times are medians\n");
     if (x->counted)
         printf("traffic: into fast memory, by formula; counted: of the device's memory, behind its "
@@ -153,7 +159,7 @@ static void print_json(ladder *x)
                "\"staged_bytes\": %lld, \"occupied\": %.4g, \"traffic_bytes\": %.0f",
                i ? "," : "", rung->name, tile, 1e3 * rung->median,
                cli_gflops(x->shape, rung->median), (long long)staged_bytes(x, rung),
-               occupied(x, rung), cli_traffic(&rung->plan, x->shape, x->options->type));
+               occupied(x, rung), traffic(x, rung));
         if (x->counted)
             printf(", \"counted_bytes\": %.0f", x->counted[i]);
         if (has_peer(x))

@@ -55,10 +55,14 @@ static double host_bandwidth(int threads, size_t bytes)
     return best;
 }
 
+int64_t cli_cache_bytes(const cli_machine *machine)
+{
+    return tg_max(machine->limits.l2 * machine->threads, machine->limits.l3);
+}
+
 size_t cli_cold_bytes(const cli_machine *machine)
 {
-    int64_t caches = tg_max(machine->limits.l2 * machine->threads, machine->limits.l3);
-    return (size_t)tg_clamp(4 * caches, 64 << 20, 512 << 20);
+    return (size_t)tg_clamp(4 * cli_cache_bytes(machine), 64 << 20, 512 << 20);
 }
 
 /* C := -C, by the library. */

@@ -130,13 +130,50 @@ def test_explain(t):
     naive, tiled = 2 * 1024**3 + 1024**2, 2 * 16 * 1024**2 + 1024**2
     run = t.good("explain", "1024", "1024", "1024", "--tile", tile, "--threads", 1, says=[
         tile, r"blocks +256 \(16 x 16\), each walks k in 64 steps of 16",
-        r"waves +1024: 1024 warp tiles on 1 threads", "8 x 8 units", "2 x 2 warps",
-        r"staged +16 KiB", "registers +4 of", "naive, 132 MiB tiled",
+        r"waves +1024: 1024 warp tiles on 1 thread,", "8 x 8 units", "2 x 2 warps",
+        r"staged +8 KiB a block \(64 x 16 of A and 16 x 64 of B\)", "registers +4 of",
+        "way +the nest of blocks", "reads +A: packed in panels; B: packed in panels$",
+        "naive, 132 MiB tiled",
         f"{naive / tiled:.1f} times less", f"intensity +{2 * 1024**3 / tiled / 4:.2f}",
-        "roofline +(compute|memory) bound", r"\|###\|", "2.147 GFLOP"])
+        "roofline +(compute bound|memory bound|no bound but the peak)", r"\|###\|",
+        "2.147 GFLOP"])
     t.expect(max(map(len, run.out.split("\n"))) <= 100, "it is at most 100 columns wide", run)
-    for args in ["7 1 3000", "1x1x1", "100000", "513 --type f64", "64 --tile v0_global"]:
+    for args in ["1x1x1", "100000", "513 --type f64", "64 --tile v0_global"]:
         t.good("explain", *args.split(), says=["roofline"])
+
+
+def test_explain_ways(t):
+    """What needs no blocks is not told to stage them, and a transposed problem is counted as such."""
+    def explain(shape, *says, env=None):
+        run = t.good("explain", *shape.split(), "--threads", 1, says=says, env=env)
+        t.expect(max(map(len, run.out.split("\n"))) <= 100, "it is at most 100 columns wide", run)
+        t.expect(not re.search(r"(?<!x )\b1 (step|warp tile|thread|strip|column|range)s\b", run.out),
+                 "one is one", run)
+        return run
+
+    directly = explain("30 40 50", "way +directly", "reads +A: in place; B: in place",
+                       "staged +nothing", "1 x 1 strip", r"tiles +\d+ \(\d+ x \d+\), each walks k in 1 step",
+                       "waves +1: 1 strip on 1 thread,", "roofline +no bound but the peak: caches")
+    t.expect(not re.search("a block is staged|meet at|slow memory, at", directly.out, re.M),
+             "no stage, and no bound by memory", directly)
+    explain("2 3000 3000", "way +in streams", "reads +A: in place; B: in streams", "staged +nothing",
+            r"tiles +\d+ \(1 x \d+\)")
+    explain("3000 4 3000", "way +a few lines", "A: rows turned in registers; B: copied along k",
+            "staged +nothing", r"\(\d+ x 1\), each")
+    for shape, turned, tiles in [("3000 1 2000", "1 x 3000 x 2000", r"\(1 x \d+\), each walks"),
+                                 ("7 1 3000", "1 x 7 x 3000", r"\(1 x \d+\), each walks")]:
+        explain(shape, f"transposed +C' = B' A', {turned}:", "C transposed", f"^  {turned[:-7]} ",
+                "reads +A: in place; B: columns turned in registers", tiles)
+    explain("3000 3000 3000", "way +the nest of blocks", r"staged +[\d.]+ [KM]iB a block \(")
+    t.expect("transposed" not in explain("1 70 70").out, "a row is not transposed")
+    run = t.good("explain", "2", "2048", "8192", "--threads", 2)
+    splits = re.search(r"^splits +k is cut in (\d+) ranges", run.out, re.M)
+    panels = re.search(r"^tiles +(\d+) ", run.out, re.M)
+    if splits:  # where there are two threads, and caches that ask for it
+        t.says(run, rf"^waves +\d+: {int(splits[1]) * int(panels[1])} panels on 2 threads")
+    explain("64", "why +TILEGEMM_TILE asks for it: ", env={"TILEGEMM_TILE": "v4_reg"})
+    explain("64", "why +the chooser's: ", env={"TILEGEMM_TILE": ""})
+    explain("64 --tile v3_vec4", "why +it was asked for: ", env={"TILEGEMM_TILE": "v4_reg"})
 
 
 def test_ladder(t):
@@ -152,6 +189,8 @@ def test_ladder(t):
     told = {rung["rung"]: rung for rung in json.loads(run.out)["ladder"]}
     t.expect(all(rung["exact"] and rung["gflops"] > 0 for rung in told.values()), "rungs", run)
     t.expect(told["v1_shared"]["staged_bytes"] == 2 * 32 * 32 * 4, "what is staged", run)
+    t.expect(told["v0_global"]["staged_bytes"] == told["the chooser"]["staged_bytes"] == 0,
+             "what stages nothing", run)
 
 
 def with_peer(log, *ratios):
