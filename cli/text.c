@@ -174,7 +174,7 @@ void cli_print_heading(const cli_machine *machine, tg_type type)
 {
     printf("tilegemm %s, %s", tg_version(), tg_device_name(machine->ctx));
     if (machine->is_host)
-        printf(", %d thread%s", machine->threads, machine->threads == 1 ? "" : "s");
+        printf(", %d thread%s", machine->threads, cli_s(machine->threads));
     printf(", %s", tg_type_name(type));
 }
 
