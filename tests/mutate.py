@@ -220,7 +220,7 @@ MUTATIONS = [
     ("the rest of k in near columns lies behind it", TURNED, "from = done - back;", "from = done;"),
     ("near columns are taken where some are not there", TURNED, "s->columns >= TG_V && s->k", "s->k"),
     ("near columns are taken where k is shorter than a run", TURNED, " && s->k >= 2 * IN_LANE", ""),
-    ("the last near columns lie behind the others", TURNED, "at : from + tg_min(at - others, last - 1)", "at : at"),
+    ("the last near columns lie behind the others", TURNED, "i : from + tg_min(i - others, last - 1)", "i : i"),
     ("a turned corner forgets C", TURNED, "corner, whole, others, c, s->c_row, from, mr,", "corner, whole, others, c, s->c_row, from, 0,"),
     ("a turned corner takes the last columns from elsewhere", TURNED, "corner, whole, others, c, s->c_row, from, mr,", "corner, whole, others, c, s->c_row, others, mr,"),
     ("few columns forget C", DIRECT, "else if (p->beta != 0)", "else if (p->beta > 1e9)"),

@@ -212,11 +212,11 @@ static inline __attribute__((always_inline)) void NAME(turned_tile)(int mr, int 
     const char *of[MOST];
     TG_T corner[TG_TURNED_ROWS * MOST], *const c = s->c;
     tg_step now = *s;
-    EACH (i, whole / apart) {
-        const int64_t at = i * apart,
-                      column = at < others ? at : from + tg_min(at - others, last - 1);
-        of[i] = (const char *)s->b + column * b_row;
-    }
+    EACH (i, whole)
+        if (i % apart == 0) {
+            const int64_t column = i < others ? i : from + tg_min(i - others, last - 1);
+            of[i / apart] = (const char *)s->b + column * b_row;
+        }
     if (columns < whole) {
         now.c_row = whole;
         memset(corner, 0, (size_t)(mr * whole) * sizeof *corner);
